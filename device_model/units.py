@@ -51,6 +51,13 @@ def at_width(unit: Unit, bits: float) -> Unit:
     return unit._replace(macs_per_s=unit.macs_per_s / products, j_per_mac=unit.j_per_mac * products)
 
 
+def of_weights(unit: Unit, weight_bits: float) -> Unit:
+    """Return the unit for MACs of activations with weights of so many bits: with those of 16 bits both operands are as
+    wide, an estimate as in `at_width`. Of fewer bits they are integers and scales (8.5 bits are INT8 in groups of 32),
+    which the rates of Table 1 are for."""
+    return at_width(unit, weight_bits) if weight_bits >= 2 * PE_BITS else unit
+
+
 @lru_cache(maxsize=4096)
 def at_share(unit: Unit, share: float) -> Unit:
     """Return the unit with that share of its PEs busy on what EXT streams in: throughput falls, EXT's bandwidth does

@@ -24,7 +24,7 @@ from device_model.setup import XpuSetup
 from device_model.specs.spec import NearMemory
 from device_model.specs.spec_file import SPECS, read_named
 from device_model.step import StepCosts, StepPlan
-from device_model.units import at_width
+from device_model.units import at_width, of_weights
 from device_model.work import StepWork
 
 ON_XPU = "too many tokens for the compute near memory: the xPU is sooner done, through the external bus"
@@ -78,8 +78,10 @@ class NearMemoryDevice(XpuDevice):
         return target._replace(stages=(drafting._replace(repeats=plan.draft.depth), *target.stages))
 
     def _pass_of_target(self, work: StepWork, unit: Unit) -> Execution:
-        size = self.size
-        static = Part("static weights", unit, DATA_PARALLEL, size.static_macs(work), ext_bytes=size.static_read_bytes)
+        size, unit_of_static = self.size, of_weights(unit, self.setup.model.static_weight_bits)
+        static = Part(
+            "static weights", unit_of_static, DATA_PARALLEL, size.static_macs(work), ext_bytes=size.static_read_bytes
+        )
         touched = self.experts.touched(tokens_of(work))
         groups = ((static,), self._attention(work, unit), self._experts(work, unit, touched))
         stage = Stage(TARGET, 1, groups)
@@ -94,12 +96,13 @@ class NearMemoryDevice(XpuDevice):
 
     def _experts(self, work: StepWork, unit: Unit, touched: float) -> tuple[Part, ...]:
         """Do experts near memory as far as the KV cache leaves them room."""
-        size = self.size
+        size, bits = self.size, self.setup.model.expert_weight_bits
+        unit, near = of_weights(unit, bits), of_weights(self._near, bits)
         whole = Part("experts", unit, ON_XPU, size.expert_macs(work), ext_bytes=touched * size.experts_bytes)
         if not size.experts:
             return (whole,)
         room = self._near_bytes - least(size.kv_held_bytes(work), self._near_bytes)
-        return self._placed(whole, self._near, least(room / size.experts_bytes, 1.0))
+        return self._placed(whole, near, least(room / size.experts_bytes, 1.0))
 
     def _placed(self, whole: Part, near: Unit, held: Number) -> tuple[Part, ...]:
         return _shared(whole, near, held) if self._has_channels else _near_or_not(whole, near)

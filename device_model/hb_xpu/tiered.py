@@ -24,7 +24,7 @@ from device_model.slices import sliceable
 from device_model.specs.spec import DeviceError
 from device_model.step import DraftRoutes, StepCost, StepCosts, StepPlan
 from device_model.stretches import Stretches
-from device_model.units import at_four_bits, at_share, at_width, without_price
+from device_model.units import at_four_bits, at_share, at_width, of_weights, without_price
 from device_model.work import StepWork
 
 # An assumption: the paper does not say how a sequence's KV lies in the banks.
@@ -210,8 +210,10 @@ class TieredDevice(XpuDevice):
 
     def pass_of_target(self, work: StepWork, held: TierBytes, reads: ExpertReads, unit: Unit) -> Execution:
         """One forward pass of the target: prefill, decoding or verifying."""
-        static = self.static_part(work, unit, self.size.static_read_bytes)
-        groups = ((static,), (self.attention_part(work, held, unit),), self.expert_group(work, reads, unit))
+        model = self.setup.model
+        static = self.static_part(work, of_weights(unit, model.static_weight_bits), self.size.static_read_bytes)
+        experts = self.expert_group(work, reads, of_weights(unit, model.expert_weight_bits))
+        groups = ((static,), (self.attention_part(work, held, unit),), experts)
         lookups = float(reads.touched) * self.size.experts
         return Execution((Stage(TARGET, 1, groups),), lookups, lookups * reads.hits, reads.beyond_hb)
 

@@ -201,6 +201,17 @@ def test_keys_and_values_of_16_bits_take_four_products_of_8():
         assert wide.unit.j_per_mac == pytest.approx(thin.unit.j_per_mac * 4)
 
 
+def test_weights_of_16_bits_take_four_products_of_8_and_integers_with_scales_one():
+    for system in ("elmoe3d", "xpu", "pim"):
+        olmoe = device(system, "olmoe-1b-7b")
+        model = replace(olmoe.setup.model, static_weight_bits=8.5, expert_weight_bits=8.5)
+        narrow = make_device(system, replace(olmoe.setup, model=model))
+        wide, thin = (target(each, [(512, 0)]) for each in (olmoe, narrow))
+        for name in ("static weights", "experts"):
+            assert wide[name].unit.macs_per_s == pytest.approx(thin[name].unit.macs_per_s / 4)
+            assert wide[name].unit.j_per_mac == pytest.approx(thin[name].unit.j_per_mac * 4)
+
+
 @pytest.mark.parametrize("system", ALL_CHANNELS)
 def test_memory_with_compute_inside_holds_every_model(system):
     assert all("other experts" not in target(device(system, model), [AT_1K]) for model in MODELS)
