@@ -2,10 +2,11 @@
 
 from enum import Enum, auto
 from importlib import import_module
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from serving.policies.regrets import DecodeBatch, Regret, Regrets
+from serving.policies.regrets import DecodeBatch, Regret, Regrets, worth
 from serving.policies.step_options import PLAIN, StepOption
 
 POLICIES = tuple(sorted(path.stem.replace("_", "-") for path in (Path(__file__).parent / "mode").glob("[a-z]*.py")))
@@ -51,6 +52,10 @@ class NoRegrets:
         """Return as many steps as there may be."""
         return MANY
 
+    def token_cost(self, batch: DecodeBatch, by_energy: bool) -> float:
+        """Return 0: there is but one way."""
+        return 0.0
+
 
 class Bounds(NamedTuple):
     """The inputs of a mode policy: `tau`, the smallest batch that speculates (0: none was named), and what the device
@@ -72,9 +77,10 @@ class Modes:
     `depths` are those that a draft may have; none for a device that has no draft.
     """
 
-    def __init__(self, policy: ModePolicy, depths: tuple[int, ...], objective: str = SPEED) -> None:
-        self._policy, self._depths, self._objective = policy, depths, objective
-        self._drafting = False
+    def __init__(self, policy: ModePolicy, depths: tuple[int, ...], regrets: Regrets, objective: str = SPEED) -> None:
+        self._policy, self._depths, self._regrets = policy, depths, regrets
+        self._by_energy = objective == ENERGY
+        self._drafting, self._token_cost = False, 0.0
         # The last batch that was judged: when it began, and how long its steps would take in all.
         self._began_s = self._planned_s = 0.0
         self._worked_s = 0.0
@@ -83,7 +89,8 @@ class Modes:
     def of(name: str, depths: tuple[int, ...], bounds: Bounds | None = None, objective: str = SPEED) -> "Modes":
         """Return the mode policy of a name, for a device that drafts to any of `depths`."""
         module = import_module(f"serving.policies.mode.{name.replace('-', '_')}")
-        return Modes(module.Policy(bounds or Bounds()), depths, objective)
+        bounds = bounds or Bounds()
+        return Modes(module.Policy(bounds), depths, bounds.regrets, objective)
 
     def candidates(self, batch: DecodeBatch) -> tuple[tuple[int, ...], ModeVerdict]:
         """Return the depths that are worth weighing for a batch, and the policy's verdict."""
@@ -97,25 +104,27 @@ class Modes:
         verdict = self._policy.judge(batch._replace(worked_s=self._worked_s))
         self._worked_s = 0.0
         either = {PLAINLY: (PLAIN,), DRAFTING: self._depths, EITHER: (PLAIN, *self._depths)}
-        return either[verdict.mode], verdict
+        depths = either[verdict.mode]
+        asks = batch.prompt_tokens and len(depths) > 1
+        self._token_cost = self._regrets.token_cost(batch, self._by_energy) if asks else 0.0
+        return depths, verdict
 
     def choose(self, step_options: list[StepOption], verdict: ModeVerdict) -> tuple[StepOption, str]:
         """Return the way to go, and why. A batch in which nothing decodes leaves the mode as it is."""
-        best = max(step_options, key=self._worth)
-        reason = verdict.reason
+        most = max(option.tokens for option in step_options)
+        worths = [(worth(option, self._by_energy, self._token_cost, most), option) for option in step_options]
+        best, reason = max(worths, key=itemgetter(0))[1], verdict.reason
         if verdict.mode is EITHER and len(step_options) > 1:
-            best, reason = self._weighed(step_options, best)
+            best, reason = self._weighed(worths)
         if best.tokens:
             self._drafting, self._planned_s = best.depth != PLAIN, float(best.costs.latency_s.sum())
         return best, reason
 
-    def _weighed(self, step_options: list[StepOption], best: StepOption) -> tuple[StepOption, str]:
+    def _weighed(self, worths: list[tuple[float, StepOption]]) -> tuple[StepOption, str]:
         """Return the best of all options, unless the best of the present mode is as good but for a little."""
-        present = [option for option in step_options if (option.depth != PLAIN) == self._drafting]
-        stay = max(present, key=self._worth, default=best)
-        if stay.depth != best.depth and self._worth(stay) >= (1 - MARGIN) * self._worth(best):
+        most, best = max(worths, key=itemgetter(0))
+        present = [each for each in worths if (each[1].depth != PLAIN) == self._drafting]
+        its, stay = max(present, key=itemgetter(0), default=(most, best))
+        if stay.depth != best.depth and its >= (1 - MARGIN) * most:
             return stay, "as good"
-        return best, "more tokens per second" if self._objective == SPEED else "more tokens per joule"
-
-    def _worth(self, option: StepOption) -> float:
-        return option.tokens_per_s if self._objective == SPEED else option.tokens_per_j
+        return best, "more tokens per joule" if self._by_energy else "more tokens per second"

@@ -1,4 +1,5 @@
-"""Regret of a mode: the time that a batch would have saved in the other mode, by the device model.
+"""Regret of a mode: the time that a batch would have saved in the other mode, by the device model; and the worth of a
+step's ways beside a prompt.
 
 The hot path plans a step in some 100 us, and to price both modes takes longer than that. So batches are told apart only
 by what regret turns on, each is asked about once, and the answer is kept: how many decode, how many tokens the KV cache
@@ -40,11 +41,14 @@ class Regret(NamedTuple):
 
 
 class Regrets(Protocol):
-    """Answers what is lost in either mode for a batch, and for how many plain steps that holds."""
+    """Answers what is lost in either mode for a batch, for how many plain steps that holds, and what a token costs once
+    the batch's prompt is computed: seconds or, `by_energy`, joules."""
 
     def of(self, batch: DecodeBatch) -> Regret: ...
 
     def steps(self, batch: DecodeBatch) -> int: ...
+
+    def token_cost(self, batch: DecodeBatch, by_energy: bool) -> float: ...
 
 
 class RegretTable:
@@ -53,12 +57,12 @@ class RegretTable:
     def __init__(self, options: StepOptions, depths: tuple[int, ...]) -> None:
         self._options, self._depths = options, (PLAIN, *depths)
         self._known: dict[tuple[int, int, int, int], Regret] = {}
+        self._costs: dict[tuple[int, int, int, bool], float] = {}
 
     def of(self, batch: DecodeBatch) -> Regret:
         """Return the regret for a batch, drafting to the best depth."""
-        share = max(1, round(SHARES * batch.ext_bytes_per_s / self._options.device.ext_bytes_per_s))
         prompt = 1 + round(log2(batch.prompt_tokens) / OCTAVES) if batch.prompt_tokens else 0
-        key = (batch.decoding, batch.kv_tokens // KV_TOKENS, prompt, share)
+        key = (batch.decoding, batch.kv_tokens // KV_TOKENS, prompt, self._share(batch))
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = self._asked(*key)
@@ -68,23 +72,57 @@ class RegretTable:
         """Return the number of plain steps until the KV cache has grown into the next bucket."""
         return -(-(KV_TOKENS - batch.kv_tokens % KV_TOKENS) // batch.decoding)
 
-    def _asked(self, decoding: int, kv: int, prompt: int, share: int) -> Regret:
-        context = round((kv + 0.5) * KV_TOKENS / decoding)
-        ext_bytes_per_s = share / SHARES * self._options.device.ext_bytes_per_s
-        if not prompt:
-            return regret(*self._priced(_decoding(decoding, context), ext_bytes_per_s))
-        tokens = round(2 ** ((prompt - 1) * OCTAVES))
-        plan = _decoding(decoding, context)
-        beside = StepPlan(np.append(plan.new_tokens, tokens), np.append(plan.context, 0))
-        # Whose prompt it is decodes with the others afterwards: at a tau of 2 that is another rate than without him.
-        afterwards = self._priced(_decoding(decoding + 1, context), ext_bytes_per_s)
-        best = max(option.tokens_per_s for option in afterwards)
-        return regret_beside(*self._priced(beside, ext_bytes_per_s), tokens_per_s=best)
+    def token_cost(self, batch: DecodeBatch, by_energy: bool) -> float:
+        """Return what a token costs, in the best way, once the batch's prompt is computed: seconds, or joules."""
+        return self._token_cost(batch.decoding, batch.kv_tokens // KV_TOKENS, self._share(batch), by_energy)
 
-    def _priced(self, plan: StepPlan, ext_bytes_per_s: float) -> tuple[StepOption, StepOption]:
+    def _share(self, batch: DecodeBatch) -> int:
+        return max(1, round(SHARES * batch.ext_bytes_per_s / self._options.device.ext_bytes_per_s))
+
+    def _asked(self, decoding: int, kv: int, prompt: int, share: int) -> Regret:
+        plan = _decoding(decoding, _context(decoding, kv))
+        if not prompt:
+            return regret(*self._best(plan, share))
+        tokens = round(2 ** ((prompt - 1) * OCTAVES))
+        beside = StepPlan(np.append(plan.new_tokens, tokens), np.append(plan.context, 0))
+        token_s = self._token_cost(decoding, kv, share, by_energy=False)
+        return regret_beside(*self._best(beside, share, token_s), token_s)
+
+    def _token_cost(self, decoding: int, kv: int, share: int, by_energy: bool) -> float:
+        key = (decoding, kv, share, by_energy)
+        known = self._costs.get(key)
+        if known is None:
+            # Whose prompt it is decodes with the others then: at a tau of 2 that is another rate than without him.
+            ways = self._priced(_decoding(decoding + 1, _context(decoding, kv)), share)
+            known = self._costs[key] = 1.0 / max(worth(option, by_energy) for option in ways)
+        return known
+
+    def _best(self, plan: StepPlan, share: int, token_s: float = 0.0) -> tuple[StepOption, StepOption]:
         """Return the plain option, and that of the best depth."""
-        plain, *drafting = self._options.price(plan, 1, ext_bytes_per_s, self._depths)
-        return plain, max(drafting, key=lambda option: option.tokens_per_s)
+        plain, *drafting = self._priced(plan, share)
+        most = max(option.tokens for option in drafting)
+        return plain, max(drafting, key=lambda option: worth(option, False, token_s, most))
+
+    def _priced(self, plan: StepPlan, share: int) -> list[StepOption]:
+        ext_bytes_per_s = share / SHARES * self._options.device.ext_bytes_per_s
+        return self._options.price(plan, 1, ext_bytes_per_s, self._depths)
+
+
+def worth(option: StepOption, by_energy: bool, token_cost: float = 0.0, most: float = 0.0) -> float:
+    """Return an option's tokens per second, or joule.
+
+    A prompt in the step costs the same in each way, and would make those look best that bring most tokens with it. So,
+    where tokens have a `token_cost` afterwards, what the step lacks of `most` tokens is taken to be decoded then.
+    """
+    cost = option.step_j if by_energy else option.step_s
+    if not token_cost:
+        return option.tokens / cost
+    return most / (cost + (most - option.tokens) * token_cost)
+
+
+def _context(decoding: int, kv: int) -> int:
+    """Return the context of sequences that have `kv` buckets of the KV cache together."""
+    return round((kv + 0.5) * KV_TOKENS / decoding)
 
 
 def _decoding(sequences: int, context: int) -> StepPlan:
@@ -97,9 +135,8 @@ def regret(plain: StepOption, drafting: StepOption) -> Regret:
     return Regret(1.0 - 1.0 / speedup, 1.0 - speedup)
 
 
-def regret_beside(plain: StepOption, drafting: StepOption, tokens_per_s: float) -> Regret:
+def regret_beside(plain: StepOption, drafting: StepOption, token_s: float) -> Regret:
     """Return the regret in a step that computes a prompt too, which takes its time in either mode: tokens more are
-    worth what decoding them afterwards would take, at so many `tokens_per_s`."""
-    plain_s, drafting_s = (float(option.costs.latency_s[0]) for option in (plain, drafting))
-    saved_s = (drafting.tokens - plain.tokens) / tokens_per_s - (drafting_s - plain_s)
-    return Regret(min(1.0, saved_s / plain_s), min(1.0, -saved_s / drafting_s))
+    worth what decoding them afterwards would take, `token_s` seconds each."""
+    saved_s = (drafting.tokens - plain.tokens) * token_s - (drafting.step_s - plain.step_s)
+    return Regret(min(1.0, saved_s / plain.step_s), min(1.0, -saved_s / drafting.step_s))

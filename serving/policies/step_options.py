@@ -44,12 +44,22 @@ class StepOption(NamedTuple):
     shape: DraftShape | None = None
 
     @property
+    def step_s(self) -> float:
+        """The seconds of the first step."""
+        return float(self.costs.latency_s[0])
+
+    @property
+    def step_j(self) -> float:
+        """The joules of the first step."""
+        return float(self.costs.energy_j[0].sum())
+
+    @property
     def tokens_per_s(self) -> float:
-        return self.tokens / float(self.costs.latency_s[0])
+        return self.tokens / self.step_s
 
     @property
     def tokens_per_j(self) -> float:
-        return self.tokens / float(self.costs.energy_j[0].sum())
+        return self.tokens / self.step_j
 
 
 class StepModel(Protocol):

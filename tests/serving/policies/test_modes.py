@@ -107,7 +107,7 @@ def test_tokens_beside_a_prompt_are_worth_the_time_of_the_batch_that_decodes_aft
     afterwards = max(option.tokens_per_s for option in pim.price(plan(2, 512), depths=depths))
     plain, drafting = pim.price(plan(1, 512, 512), 1, ext, depths)
     found = RegretTable(pim, (pim.calibrated,)).of(DecodeBatch(1, 512, 512, 0.0, ext))
-    assert found == pytest.approx(regret_beside(plain, drafting, tokens_per_s=afterwards))
+    assert found == pytest.approx(regret_beside(plain, drafting, 1 / afterwards))
 
 
 def test_a_device_that_was_idle_has_lost_nothing_meanwhile() -> None:
@@ -143,6 +143,17 @@ def test_by_cost_no_batch_is_worse_off_than_in_the_better_mode_but_for_the_margi
         options = {option.depth: option for option in step_options.price(of, depths=(PLAIN, step_options.calibrated))}
         worth = {d: w.tokens_per_s if objective == SPEED else w.tokens_per_j for d, w in options.items()}
         assert worth[step(cost, step_options, of)[0]] >= (1 - MARGIN) * max(worth.values())
+
+
+@pytest.mark.parametrize("objective", [SPEED, ENERGY])
+@pytest.mark.parametrize("prompt", [16, 256, 4096])
+def test_by_cost_a_prompt_beside_it_changes_no_mode_that_is_far_better(objective: str, prompt: int) -> None:
+    """A prompt takes its time in either mode: it makes the tokens of a step with drafts look cheap, which they are not
+    where the same batch decodes six times as fast plainly."""
+    slow = StepOptions(load_device("elmoe3d", "elmoe3d-8gb", "gpt-oss-20b", "quant"))
+    for batch in (1, 4, 8):
+        assert step(modes("cost", slow, objective=objective), slow, plan(batch, prompt=prompt))[0] == PLAIN
+    assert step(modes("cost", QWEN, objective=objective), QWEN, plan(16, prompt=prompt))[0] == QWEN.calibrated
 
 
 def test_by_cost_says_why() -> None:
