@@ -55,6 +55,7 @@ class Draft(ABC):
     published: str  # its name in Table 3
     weights_bytes: float = 0.0  # in HB, beside the target
     kv_bytes_per_token: float = 0.0  # of a KV cache of its own
+    ext_bytes: float = 0.0  # in EXT, of which it caches some in HB
     hb_share: float = 1.0  # what HB holds of an expert that it caches while drafts are verified
     pooled: bool = False  # whether it drafts with the target's experts in HB: fewer of these, worse drafts
     chooses: bool = False  # whether it says by itself what HB is filled with, so that nothing can be placed there
@@ -66,7 +67,7 @@ class Draft(ABC):
     @property
     def footprint(self) -> DraftFootprint:
         """What it keeps in memory beside the target."""
-        return DraftFootprint(self.weights_bytes, self.kv_bytes_per_token)
+        return DraftFootprint(self.weights_bytes, self.kv_bytes_per_token, self.ext_bytes)
 
     @property
     @abstractmethod

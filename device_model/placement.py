@@ -121,10 +121,12 @@ class Placement:
 
 
 class DraftFootprint(NamedTuple):
-    """What a draft keeps beside the target: weights, and a KV cache of its own."""
+    """What a draft keeps beside the target: weights, in HB if there is room, a KV cache of its own, and `ext_bytes` of
+    weights in EXT, of which HB may cache some."""
 
     weights_bytes: float = 0.0
     kv_bytes_per_token: float = 0.0
+    ext_bytes: float = 0.0
 
 
 NO_FOOTPRINT = DraftFootprint()
@@ -143,7 +145,7 @@ def place(size: ModelSize, hb: TierSpec, ext: TierSpec, draft: DraftFootprint = 
         expert_bytes=size.experts_bytes,
         kv_bytes_per_token=size.kv_bytes_per_token + draft.kv_bytes_per_token,
         draft_hb_bytes=hb_draft,
-        draft_ext_bytes=draft.weights_bytes - hb_draft,
+        draft_ext_bytes=draft.weights_bytes - hb_draft + draft.ext_bytes,
     )
     need = placement.ext_static_bytes + placement.expert_bytes + placement.draft_ext_bytes
     if need > ext.capacity_bytes:

@@ -2,7 +2,7 @@
 
 All HB that is left caches the copy's experts, and none of the target's. Experts that have 4 bits already (MXFP4) need
 no copy (7, Models and Datasets): the cache serves draft and target alike. The 4-bit copy of the static weights takes no
-HB here: Table 3 gives GPT-OSS the same AR speedup with it as without.
+HB here: Table 3 gives GPT-OSS the same AR speedup with it as without. EXT holds both copies, whole.
 """
 
 from device_model.arrays import least
@@ -12,6 +12,8 @@ from device_model.experts.locality_laws import PassTokens
 from device_model.experts.reads import ExpertReads, tokens_of
 from device_model.placement import TierBytes
 from device_model.roofline import DRAFT, Stage, Unit
+from device_model.setup import XpuSetup
+from device_model.size import ModelSize
 from device_model.slices import DRAFT_BITS, draft_share, sliceable
 from device_model.step import DraftShape, StepPlan
 from device_model.units import at_four_bits
@@ -23,6 +25,12 @@ class Scheme(Draft):
 
     published = "Quant-SD"
     chooses = True
+
+    def __init__(self, setup: XpuSetup) -> None:
+        super().__init__(setup)
+        size = ModelSize.of(setup.model)
+        experts = size.experts_bytes * draft_share(setup.model) if sliceable(setup.model) else 0.0
+        self.ext_bytes = experts + size.static_bytes * DRAFT_BITS / setup.model.static_weight_bits
 
     @property
     def shape(self) -> DraftShape:

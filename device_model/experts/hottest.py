@@ -1,7 +1,7 @@
 """Hottest experts: those that a topic uses most, as many as a fast memory holds, evenly over the layers.
 
 Analytic, as `fidelity.Analytic` is, and by the law of `hot_hits`, so that what a pass touches is what it touches on
-Stratum and on GPUs: it holds hot experts first, of which any is as likely as another, then cold ones. That is what an
+other systems: it holds hot experts first, of which any is as likely as another, then cold ones. That is what an
 LRU cache comes to while the topic stays, if tokens choose independently; a real one is `traced_cache.TracedCache`.
 """
 
@@ -22,7 +22,7 @@ class HottestCached:
 
     def probe(self, ask: CacheAsk) -> Reads:
         asked = ask.tokens
-        touch = expected_touch(self._model, asked.sequences * asked.each + asked.prefill)
+        touch = expected_touch(self._model, asked.sequences * asked.each, asked.prefill)
         hits = touch.hot * _held(ask.slices, self._hot) + touch.cold * _held(ask.slices - self._hot, self._cold)
         return Reads(touch.touched, hits, least(touch.touched - hits, ask.slices))  # type: ignore[arg-type]  # or arrays
 

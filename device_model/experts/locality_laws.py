@@ -4,19 +4,17 @@ ELMoE-3D models its LRU cache by a power law calibrated per model, with intra- a
 Inference Framework; Fig. 16), but prints neither law nor parameters. These are ours; `foreserve calibrate` fits their
 figures to its Table 3.
 
-1. Reads. Experts differ in how often a token chooses them: by a Beta distribution of mean k/E and of 1 /
-   `popularity_spread` as its first parameter. Requests choose independently, so that b of them leave an expert unread
-   with E[(1 - p)^b]. Rows of Table 3 without a cache measure this, and one figure a model reproduces them.
+1. Reads. Requests want the same popular experts (`popularity`).
 2. Hits. HB serves f^a of what decoding reads if it holds the share f of the experts, at any batch: all rows with a
    cache have such a share, to a few percent.
 3. Two readings (`Law`). f^a of the reads of a batch of 8 are often more experts than HB holds. `published` has them;
    `realisable` ends where HB has served all that it holds, since a pass reads each expert once, whatever the policy.
 """
 
-from math import lgamma, log
 from typing import NamedTuple
 
 from device_model.arrays import Number, least, most
+from device_model.experts.popularity import free_choices
 from device_model.specs.calibrated import Locality, Speculation
 from device_model.specs.law import Law
 
@@ -83,14 +81,7 @@ class Experts:
 
     def _free_choices(self, sequences: int) -> float:
         """Return how many free choices leave as many experts unread as those of so many sequences."""
-        spread = self._locality.popularity_spread
-        if not spread or not 0.0 < self.top_share < 1.0:
-            return float(sequences)
-        # Of Beta(alpha, beta), E[(1 - p)^b] = B(alpha, beta + b) / B(alpha, beta).
-        alpha = 1.0 / spread
-        beta = alpha * (1.0 / self.top_share - 1.0)
-        unread = lgamma(beta + sequences) - lgamma(beta) + lgamma(alpha + beta) - lgamma(alpha + beta + sequences)
-        return unread / log(1.0 - self.top_share)
+        return free_choices(self.top_share, self._locality.popularity_spread, sequences)
 
     def pooled(self, tokens: PassTokens, pool: Number) -> Number:
         """Return the expected share of the experts that a pass reads where routing is confined to the share `pool`

@@ -1,24 +1,23 @@
 """xPU device: the common part of all systems on ELMoE-3D's hardware, an xPU and the locality laws of experts."""
 
 from dataclasses import replace
-from typing import TypeVar
 
 from device_model.device import RooflineDevice
 from device_model.experts.locality_laws import Experts
 from device_model.roofline import Unit
 from device_model.setup import XpuSetup
 from device_model.specs.calibrated import UNIFORM, UNIFORM_LOCALITY, Locality, Speculation
+from device_model.specs.fitted import fitted
 from device_model.specs.hardware import Hardware
 from device_model.specs.kinds import hb_xpu
 from device_model.specs.law import Law
 from device_model.specs.published_rates import published_range
 from device_model.specs.spec import GIB, DeviceError, EnergyEstimate, Model
-from device_model.specs.spec_file import CALIBRATION, SPECS, has_name, read_named
+from device_model.specs.spec_file import CALIBRATION, SPECS, read_named
 from device_model.units import with_ext, xpu_unit
 from device_model.work import StepWork
 
 SLM = "qwen2.5-1.5b"
-Fitted = TypeVar("Fitted", Locality, Speculation)
 
 
 class XpuDevice(RooflineDevice):
@@ -42,8 +41,8 @@ class XpuDevice(RooflineDevice):
             target=target,
             hardware=hardware,
             model=model,
-            locality=_fitted(Locality, model.calibration, Law.REALISABLE),
-            speculation=_fitted(Speculation, hardware.speculation, Law.REALISABLE),
+            locality=fitted(Locality, model.calibration, Law.REALISABLE),
+            speculation=fitted(Speculation, hardware.speculation, Law.REALISABLE),
             estimate=read_named(EnergyEstimate, "calibration", hardware.energy_estimate, CALIBRATION),
             slm=read_named(Model, "model", SLM, SPECS / "models"),
         )
@@ -71,13 +70,6 @@ def under(setup: XpuSetup, law: Law) -> XpuSetup:
     return replace(
         setup,
         law=law,
-        locality=_fitted(Locality, setup.model.calibration, law),
-        speculation=_fitted(Speculation, setup.hardware.speculation, law),
+        locality=fitted(Locality, setup.model.calibration, law),
+        speculation=fitted(Speculation, setup.hardware.speculation, law),
     )
-
-
-def _fitted(form: type[Fitted], name: str, law: Law) -> Fitted:
-    """Read what was fitted under `law`; what no table was fitted for holds under both, and lies beside their folders.
-    Raise DeviceError."""
-    folder = CALIBRATION / law
-    return read_named(form, "calibration", name, folder if has_name(folder, name) else CALIBRATION)

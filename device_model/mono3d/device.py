@@ -49,7 +49,7 @@ class Mono3dDevice(OneTierDevice):
         self._hit_rate = hit_rate
         self._near = NearParts(setup, self.size, self.layout, self.times)
         self._exchanges = Exchanges(setup, self.size)
-        self._batches: dict[tuple[int, int, float], tuple[Groups, RowReads]] = {}
+        self._batches: dict[tuple[int, int, int, float], tuple[Groups, RowReads]] = {}
 
     @classmethod
     def setup_of(cls, target: str, hardware: Hardware, model: Model) -> Mono3dSetup:
@@ -119,7 +119,7 @@ class Mono3dDevice(OneTierDevice):
         )
 
     def _prefill(self, plan: StepPlan, work: StepWork, unit: Unit) -> Execution:
-        touch = self._reads(plan, work.tokens).touch
+        touch = self._reads(plan, work).touch
         return Execution((Stage(TARGET, 1, prefill(self.size, work, touch, unit)),), touch.touched, touch.hot)
 
     def _decode(self, plan: StepPlan, work: StepWork, unit: Unit) -> Execution:
@@ -130,10 +130,10 @@ class Mono3dDevice(OneTierDevice):
 
     def _batch(self, plan: StepPlan, work: StepWork, unit: Unit) -> tuple[Groups, RowReads]:
         """All groups but attention's, which are the same for as long as a batch decodes."""
-        key = (work.tokens, work.logits, unit.ext_bytes_per_s)
+        key = (work.tokens, work.prefill_tokens, work.logits, unit.ext_bytes_per_s)
         known = self._batches.get(key) if self.ranks is None else None
         if known is None:
-            reads = self._reads(plan, work.tokens)
+            reads = self._reads(plan, work)
             near = self._near
             known = (*near.dense(work), *near.experts(reads), *self._exchanges.groups(work, reads, unit)), reads
             if self.ranks is None:
@@ -142,12 +142,12 @@ class Mono3dDevice(OneTierDevice):
                 self._batches[key] = known
         return known
 
-    def _reads(self, plan: StepPlan, tokens: int) -> RowReads:
+    def _reads(self, plan: StepPlan, work: StepWork) -> RowReads:
         if self.ranks is not None:
             return self.ranks.reads(plan)
         if plan.placed is not None or plan.routes is not None:
             raise ValueError(NO_TOPICS)
-        return expected_reads(self.setup.model, self.layout, self.times, tokens, self._hit_rate)
+        return expected_reads(self.setup.model, self.layout, self.times, work, self._hit_rate)
 
 
 def _steps(work: StepWork) -> int:

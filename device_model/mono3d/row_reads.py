@@ -2,10 +2,11 @@
 
 from typing import NamedTuple
 
-from device_model.experts.hot_hits import ExpertTouch, expected_touch
+from device_model.experts.hot_hits import ExpertTouch, touch_of
 from device_model.mono3d.layout import Layout
 from device_model.mono3d.row_times import RowTimes
 from device_model.specs.spec import Model
+from device_model.work import StepWork
 
 
 class RowReads(NamedTuple):
@@ -16,10 +17,10 @@ class RowReads(NamedTuple):
     cold_ns: float
 
 
-def expected_reads(model: Model, layout: Layout, times: RowTimes, tokens: int, hit_rate: float | None) -> RowReads:
-    """Return what `tokens` of the topic that is placed read, by the published rate of hot hits, or by `hit_rate`.
-    Either class is read evenly.
+def expected_reads(model: Model, layout: Layout, times: RowTimes, work: StepWork, hit_rate: float | None) -> RowReads:
+    """Return what a pass reads whose tokens are of the topic that is placed, by the published rate of hot hits, or by
+    `hit_rate`. Either class is read evenly.
     """
-    touch = expected_touch(model, tokens, hit_rate)
+    touch = touch_of(model, work, hit_rate)
     hot_ns = times.between(layout.shared_end, layout.hot_end)
     return RowReads(touch, float(hot_ns), float(times.between(layout.cold_start, layout.cold_end)))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from device_model.device import Execution
-from device_model.experts.hot_hits import ExpertTouch, expected_touch
+from device_model.experts.hot_hits import ExpertTouch, touch_of
 from device_model.one_tier.device import OneTierDevice
 from device_model.one_tier.kernels import kernels
 from device_model.one_tier.memory import one_tier
@@ -47,7 +47,10 @@ class GpuDevice(OneTierDevice):
         hardware = setup.hardware
         super().__init__(setup, hardware.gpus * hardware.idle_power_share * hardware.tdp_w, _unit(setup))
         self.working_w = hardware.gpus * hardware.decode_power_share * hardware.tdp_w
-        self.placement = one_tier(self.size, self.hb.capacity_bytes, "GPUs")
+        # What an engine leaves free is for graphs, and for whoever else is on the GPU.
+        share = setup.calibration.memory_share
+        what = f"GPUs (the engine takes {share:.0%} of it)"
+        self.placement = one_tier(self.size, self.hb.capacity_bytes * share, what)
         self._wait_s = _wait_s(setup)
 
     @classmethod
@@ -61,14 +64,14 @@ class GpuDevice(OneTierDevice):
             )
         return GpuSetup(target, hardware, model, calibration)
 
-    def touch(self, tokens: int) -> ExpertTouch:
-        """Return the experts that so many tokens read, by the same law as on Stratum: the requests are the same."""
-        return expected_touch(self.setup.model, tokens)
+    def touch(self, work: StepWork) -> ExpertTouch:
+        """Return the experts that a pass reads, by the law of all systems: the requests are the same."""
+        return touch_of(self.setup.model, work)
 
     def execute(self, plan: StepPlan, work: StepWork, unit: Unit) -> Execution:
         if plan.placed is not None:
             raise ValueError(NO_PLACEMENT)
-        size, touch = self.size, self.touch(work.tokens)
+        size, touch = self.size, self.touch(work)
         static = Part("static weights", unit, SPLIT, size.static_macs(work), size.static_read_bytes)
         attention = Part("attention", unit, SPLIT, size.attention_macs(work), size.kv_traffic_bytes(work))
         groups = [(static,), (attention,)]

@@ -12,7 +12,7 @@ from math import ceil
 
 from device_model.arrays import Number
 from device_model.device import Execution
-from device_model.experts.hot_hits import expected_touch
+from device_model.experts.hot_hits import touch_of
 from device_model.one_tier.device import OneTierDevice
 from device_model.one_tier.memory import one_tier
 from device_model.roofline import TARGET, Part, Stage, Unit
@@ -65,8 +65,8 @@ class NpuDevice(OneTierDevice):
     def execute(self, plan: StepPlan, work: StepWork, unit: Unit) -> Execution:
         if plan.placed is not None:
             raise ValueError(NO_PLACEMENT)
-        # Experts by the same law as on Stratum and on GPUs: the requests are the same.
-        size, touch = self.size, expected_touch(self.setup.model, work.tokens)
+        # Experts by the law of all systems: the requests are the same.
+        size, touch = self.size, touch_of(self.setup.model, work)
         head = size.weights.table * self.setup.model.static_bytes_per_weight
         body = size.static_read_bytes - head
         static = body * self._readings(work.tokens) + head * self._readings(work.logits)

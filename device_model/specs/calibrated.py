@@ -80,6 +80,7 @@ class GpuCalibration:
     shared_kernels: Count  # of its shared experts
     sum_kernels: Count  # of a layer, where GPUs exchange partial sums
     compute_share: Share  # of the peak that GEMMs reach
+    memory_share: Share  # of a GPU's memory that weights and KV cache may take
 
     @property
     def kernel_s(self) -> float:

@@ -76,6 +76,8 @@ COSTLY = Streams(64, 4, 20.0, "vllm")
 SEVERAL_SOURCES = ("--token-sources", "2")
 EDGES = (2, 4)
 IDLE_S = 3.0
+# What users run: with so many streams a device drafts, and a step gives each of them several tokens.
+DEFAULT_MODE = ("--mode", "tau")
 
 
 def live(servers: Servers, output_len: int) -> Iterator[dict[str, Any]]:
@@ -116,6 +118,12 @@ def _seen(servers: Servers, streams: Streams, output_len: int) -> dict[str, floa
 
 def cpu_us(servers: Servers, output_len: int) -> dict[str, float]:
     """Return the processor microseconds of tokens and of requests by kind of process, and of a device's step."""
+    parts = (_of_made_text, _of_recorded_text, _of_several_edges, _of_default_mode, _of_rust_front_end)
+    return {name: cost for part in parts for name, cost in part(servers, output_len).items()}
+
+
+def _of_made_text(servers: Servers, output_len: int) -> dict[str, float]:
+    """Return the costs with text that vLLM makes, from one token source, and of a token from several."""
     found: dict[str, float] = {}
     with servers.running(COSTLY.devices, COSTLY.speed(output_len), "--text", COSTLY.text) as child:
         http, grpc, top_p = (
@@ -131,10 +139,24 @@ def cpu_us(servers: Servers, output_len: int) -> dict[str, float]:
     found["device_step"] = round(batch * (http.token["device"] + http.token["scheduler"]), 1)
     with servers.running(COSTLY.devices, COSTLY.speed(output_len), "--text", "vllm", *SEVERAL_SOURCES) as child:
         found["source_token_2_sources"] = _each(child, child.http_url, output_len).token["source"]
+    return found
+
+
+def _of_recorded_text(servers: Servers, output_len: int) -> dict[str, float]:
+    """Return the costs of recorded tokens, and the processor milliseconds a second of a device without work."""
     with servers.running(COSTLY.devices, COSTLY.speed(output_len), "--text", "recorded") as child:
-        recorded = _each(child, child.http_url, output_len)
-        found["source_token_recorded"], found["edge_token_recorded"] = recorded.token["source"], recorded.token["edge"]
-        found["device_idle_ms_per_s"] = _idle_ms_per_s(child)
+        token = _each(child, child.http_url, output_len).token
+        idle_ms_per_s = _idle_ms_per_s(child)
+    return {
+        "source_token_recorded": token["source"],
+        "edge_token_recorded": token["edge"],
+        "device_idle_ms_per_s": idle_ms_per_s,
+    }
+
+
+def _of_several_edges(servers: Servers, output_len: int) -> dict[str, float]:
+    """Return the costs of edges in processes of their own, and of the engine core before them."""
+    found: dict[str, float] = {}
     for edges in EDGES:
         several = ("--text", "recorded", "--edges", str(edges))
         with servers.running(COSTLY.devices, COSTLY.speed(output_len), *several) as child:
@@ -144,12 +166,24 @@ def cpu_us(servers: Servers, output_len: int) -> dict[str, float]:
             found.setdefault("core_token", apart.token["edge"])
             found.setdefault("core_request", apart.request["edge"])
             found[f"core_token_{edges}_edges"] = apart.token["edge"]
-    if has_rust_front_end():
-        options = front_end_options()
-        with servers.running(COSTLY.devices, COSTLY.speed(output_len), "--text", "recorded", *options) as child:
-            rust = _each(child, front_end_url(options), output_len)
-            found["edge_token_vllm_rs"], found["front_end_token_vllm_rs"] = rust.token["edge"], rust.token["front_end"]
     return found
+
+
+def _of_default_mode(servers: Servers, output_len: int) -> dict[str, float]:
+    """Return the costs in the default mode, at the device's own pace."""
+    with servers.running(COSTLY.devices, 1.0, "--text", COSTLY.text, *DEFAULT_MODE) as child:
+        token = _each(child, child.http_url, output_len).token
+    return {f"{kind}_token_default_mode": token[kind] for kind in ("source", "edge", "device", "scheduler")}
+
+
+def _of_rust_front_end(servers: Servers, output_len: int) -> dict[str, float]:
+    """Return the costs of vLLM's front end in Rust, and of the engine core behind it, where it is."""
+    if not has_rust_front_end():
+        return {}
+    options = front_end_options()
+    with servers.running(COSTLY.devices, COSTLY.speed(output_len), "--text", "recorded", *options) as child:
+        token = _each(child, front_end_url(options), output_len).token
+    return {"edge_token_vllm_rs": token["edge"], "front_end_token_vllm_rs": token["front_end"]}
 
 
 class Cost(NamedTuple):

@@ -27,7 +27,7 @@ FRONT_END_S = 30.0
 
 
 class Servers:
-    """Servers of ELMoE-3D that decode plainly, with one token model."""
+    """Servers of ELMoE-3D with one token model, which decode plainly unless they are told otherwise."""
 
     def __init__(self, token_model: str) -> None:
         self._token_model = token_model

@@ -93,7 +93,7 @@ class TokenSources:
                 continue
             self.all[flight.source].inquiry.gone([flight.request.id])
             taker = flight.source = min(coming, key=lambda index: coming[index])
-            flight.moved = True
+            flight.moved = self.all[taker].has_moved = True
             coming[taker] += 1
             takers.add(taker)
         for taker in takers:
