@@ -74,6 +74,8 @@ class Flight:
     def move(self, device: int) -> None:
         """Continue on another device, which must recompute the lost KV cache."""
         self.device = device
+        # A device that is lost and comes back counts its states from the first on, and is sent it again.
+        self.sent_to = None
         self.kv_lost = True
 
     def take(self, tokens: list[int], at_s: float) -> float | None:

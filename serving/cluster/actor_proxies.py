@@ -105,10 +105,10 @@ class TierLease:
 class ReleaseSink:
     """A sender of releases to the edge, for the loop's steps and the feeding thread's overdue tokens.
 
-    A step without tokens travels with the next one that has some: where the token source is behind, every step comes
-    without, and twice the messages would keep it behind. Where the device is, so do steps with tokens, for a moment: a
-    token costs the edge and its client less in company, which is how all of them catch up. News of the prefix cache and
-    overdue tokens are sent at once.
+    A step without tokens travels with the next one that has some, or by `flush_all`: where the token source is behind,
+    every step comes without, and twice the messages would keep it behind. Where the device is, so do steps with tokens,
+    for a moment: a token costs the edge and its client less in company, which is how all of them catch up. News of the
+    prefix cache and overdue tokens are sent at once.
     """
 
     def __init__(self, edge: Address, clock: WallClock) -> None:
@@ -130,6 +130,12 @@ class ReleaseSink:
             with self._lock:
                 if any(release.chunks for release in self._waiting):
                     self._send()
+
+    def flush_all(self) -> None:
+        """Send all that is held back: of a step without tokens none with any may follow for long."""
+        with self._lock:
+            if self._waiting:
+                self._send()
 
     def _can_wait(self, release: Release) -> bool:
         if release.kv_events or release.record is None:

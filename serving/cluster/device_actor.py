@@ -143,5 +143,5 @@ class HbXpu:
             time.sleep(REPORT_S)
             self._reported_s = time.monotonic()
             self._progress.report()
-            # Whoever is to plan the next step may be long in answering.
-            self._sink.flush()
+            # Whoever is to plan the next step may be long in answering, and there may be none.
+            self._sink.flush_all()

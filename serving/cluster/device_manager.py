@@ -34,7 +34,7 @@ class Devices:
         self.cluster = cluster
         self._router = router
         self.observer, self.sources = live.observer, sources
-        self.recovery = Recovery(cluster, router, live, sources, buffers)
+        self.recovery = Recovery(cluster, router, live, sources, buffers, self.departed)
         self._loops: dict[int, asyncio.Task[None]] = {}
         self._paused_until_s = 0.0
 

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from typing import Any
 
 from ray.exceptions import RayError
@@ -42,15 +42,23 @@ class Recovery:
     """The connecting, running and mending of devices.
 
     A device that dies again with the same requests takes them up apart, until the request that is the cause is known.
-    `live.refuse` gets that request, and a sentence for its client.
+    `live.refuse` gets that request, and a sentence for its client. `departed` hears of devices whose requests have gone
+    on elsewhere: one that drains ends.
     """
 
     def __init__(
-        self, cluster: Cluster, router: Router, live: LiveFlights, sources: TokenSources, buffers: DeviceBuffers
+        self,
+        cluster: Cluster,
+        router: Router,
+        live: LiveFlights,
+        sources: TokenSources,
+        buffers: DeviceBuffers,
+        departed: Callable[[list[int]], None],
     ) -> None:
         self._cluster, self._router, self._sources = cluster, router, sources
         self._nodes, self._addresses = buffers.nodes, buffers.addresses
         self._flights, self._observer, self._refuse = live
+        self._departed = departed
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def connect(self, node: Node) -> None:
@@ -182,9 +190,13 @@ class Recovery:
             sentence = "Device %d does not come back; its requests go on elsewhere."
             log.error(sentence, node.index, extra=fields(device=node.index))
             self._router.close(node.index)
-            node.state = State.LOST
+            drains = node.state is State.DRAINING
+            if not drains:
+                node.state = State.LOST
             self._observer.on_change(node)
             await self.move_all(node)
+            if drains:
+                self._departed([node.index])
         elif node.backoff.given_up:
             for flight in self._of(node):
                 self._refuse(flight, given_up(f"Device {node.index}"))

@@ -50,9 +50,9 @@ class LiveDriver:
     def change(self, at_s: float) -> None:
         """Take up a new condition, which the pricer and the tier know already: what the current step has left at
         emulated instant `at_s`, however late the news of it, is repriced."""
-        self._changed_s = at_s
+        self._changed_s, self._news = at_s, True
         self._clock.interrupt()
-        self.poke()
+        self._clock.signal()
 
     def push(self, chunks: list[Chunk]) -> None:
         """Buffer tokens from the source; release overdue ones at once."""

@@ -15,11 +15,12 @@ from serving.types import Chunk
 class Buffer:
     """The tokens of one request between the token source and the device.
 
-    `received` and `taken` count from the start of the request's output. `owed` are tokens that the device has
-    computed and the source has not made: they go out the moment they come in. `source` is the index of the source that
-    sent the last ones.
+    `received` and `taken` count from the start of the request's output; it was opened at position `first`. `owed` are
+    tokens that the device has computed and the source has not made: they go out the moment they come in. `source` is
+    the index of the source that sent the last ones.
     """
 
+    first: int
     received: int
     taken: int
     owed: int = 0
@@ -48,7 +49,7 @@ class TokenBuffer:
     def open(self, request_id: str, position: int = 0) -> None:
         """Expect tokens of a request, from `position` of its output on."""
         with self._lock:
-            self._buffers[request_id] = Buffer(position, position)
+            self._buffers[request_id] = Buffer(position, position, position)
 
     def close(self, request_id: str) -> None:
         """Drop a request: what still comes for it is ignored."""
@@ -133,9 +134,12 @@ class TokenBuffer:
             return None if text is None else KnownText(text.prompt, text.first, list(text.said))
 
     def owed(self) -> int:
-        """Return the most tokens that any request is owed."""
+        """Return the most tokens that any request is owed; if some have had any, of these: one for which none came yet
+        may wait for its grammar, which is no matter of the others."""
         with self._lock:
-            return max((buffer.owed for buffer in self._buffers.values()), default=0)
+            buffers = list(self._buffers.values())
+        begun = [buffer.owed for buffer in buffers if buffer.received > buffer.first]
+        return max(begun or [buffer.owed for buffer in buffers], default=0)
 
     def taken(self) -> dict[int, dict[str, int]]:
         """Return the tokens taken so far, by source and request: the source may run ahead of these."""

@@ -35,7 +35,7 @@ from serving.edge.front_ends.edge_wires import CoreWire
 from serving.edge.intake import Intake
 from serving.edge.operations.utility_calls import RefusedCalls
 from serving.edge.refusals import SOONEST_S, Overflow, exception_of
-from serving.edge.request_bounds import check_text_alone
+from serving.edge.request_bounds import check_integers, check_text_alone
 from serving.edge.text_choice import needs_model
 from serving.scenario.fleet import MOST_DEVICES
 
@@ -87,6 +87,8 @@ class RemoteCore(RefusedCalls):
         call = current_call()
         if call is None:
             return
+        for field, said in call.body.items():
+            check_integers(field, said)  # for none of more bits can be sent
         message = AdmissionCall(
             self._number(call),
             id,

@@ -14,6 +14,7 @@ from vllm.v1.engine import EngineCoreRequest
 
 from serving.admission.request_options import FIELDS
 from serving.edge.refusals import Invalid
+from serving.edge.schema_size import counted_properties
 
 MOST_ID_CHARS = 256
 MOST_SALT_CHARS = 1024
@@ -29,12 +30,16 @@ MOST_ENTRIES = {
     "allowed_token_ids": 1 << 17,
 }
 MOST_CHARS = {"stop": 1024, "bad_words": 256}
-# Of a grammar, in whatever form: it takes the source up to a second to compile.
-MOST_GRAMMAR_CHARS = 32 << 10
+# Of a grammar, in whatever form: it takes the source up to a second to compile. And of a schema's named properties, by
+# how many of them there may be: at 60,000 it takes a minute, and a gigabyte.
+MOST_GRAMMAR_CHARS, MOST_COUNTED = 32 << 10, 4096
 # The source looks for repetition after each token, at the cost of the size of the pattern times that of its count.
 MOST_PATTERN = 256
 # A bias so extreme makes infinities in float32, and then no probability is a number.
 MOST_PENALTY = 1e4
+
+# Structured outputs that have schemas in them.
+SCHEMAS = ("json", "structural_tag")
 
 NO_CHARACTER = "has a lone surrogate, which is no character: UTF-8 cannot carry it."
 Path = tuple[Any, str] | None
@@ -248,3 +253,6 @@ def _check_structured_outputs(structured: Any) -> None:
         chars = len(said) if isinstance(said, str) else len(msgspec.json.encode(said))
         if chars > MOST_GRAMMAR_CHARS:
             raise OutOfBounds("structured_outputs", f"has {chars} characters, and may have {MOST_GRAMMAR_CHARS}.")
+        if name in SCHEMAS and (counted := counted_properties(said)) > MOST_COUNTED:
+            sentence = f"has objects whose properties, times minProperties or maxProperties, are {counted} in all"
+            raise OutOfBounds("structured_outputs", f"{sentence}: they may be {MOST_COUNTED}.")

@@ -52,7 +52,7 @@ class Answers:
 
     def _places(self, request: Request, limits: AnswerLimits) -> tuple[list[int], bool]:
         """Return the indices of a request's tokens in the recording, and whether the last one ends it."""
-        spans = self._by_topic.get(request.topic, self._by_topic[""])
+        spans = self._by_topic.get(request.topic) or self._by_topic[""]
         places: list[int] = []
         at = request.seed
         while True:

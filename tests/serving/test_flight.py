@@ -48,6 +48,14 @@ def test_a_flight_goes_on_where_its_client_is_and_knows_the_gaps_between_release
     assert (a.resumed.released, a.first_s, a.last_s) == (3, 1.0, 1.5)
 
 
+def test_a_flight_that_moves_is_sent_again_to_whatever_device_it_comes_to() -> None:
+    a = flight("a", [5])
+    a.sent_to = (1, 0)
+    a.move(0)
+    a.move(1)
+    assert a.sent_to is None and a.resumed.kv_lost
+
+
 def test_a_failure_is_no_first_token_and_no_output() -> None:
     none, some = flight("none", []), flight("some", [])
     take(0, [(some, Chunk("some", 0, [5]))], 1.0)

@@ -4,13 +4,14 @@ import asyncio
 import os
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import psutil
 import ray
 from ray.experimental.internal_kv import _internal_kv_exists
 
-from serving.cluster.actor_process import STOPPED
+from serving.cluster.actor_process import ENDED, STOPPED
 
 # Real seconds between two looks at whether a process is stopped.
 LOOK_S = 2.0
@@ -61,10 +62,14 @@ async def _watch_process(name: str, process: psutil.Process) -> None:
 
 
 async def _end_of(process: psutil.Process) -> None:
-    """Wait for the end of a process. The kernel tells of it, at once, and nobody has to look."""
+    """Wait for the end of a process. The kernel tells of it, at once, and nobody has to look, unless it won't."""
     try:
         descriptor = os.pidfd_open(process.pid)
     except ProcessLookupError:
+        return
+    except OSError:  # forbidden in some containers
+        while _status(process) not in ENDED:
+            await asyncio.sleep(LOOK_S)
         return
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(descriptor, ended.set)
@@ -76,10 +81,12 @@ async def _end_of(process: psutil.Process) -> None:
 
 
 async def _watch_gcs() -> None:
+    # A thread of its own: others may be busy for long with what clients send.
+    asker = ThreadPoolExecutor(1, "gcs")
     while True:
         try:
             async with asyncio.timeout(SILENT_S):
-                await asyncio.to_thread(_internal_kv_exists, b"foreserve")
+                await asyncio.get_running_loop().run_in_executor(asker, _internal_kv_exists, b"foreserve")
         except Exception as error:
             raise RayLost(f"Ray's GCS does not answer ({type(error).__name__})") from error
         await asyncio.sleep(ASK_S)

@@ -85,6 +85,7 @@ class FrontEnd:
         self._server_of: dict[str, ServerLink] = {}
         self._prompts: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._adding: dict[str, asyncio.Task[None]] = {}
         self._told_s = 0.0
         self._kv_tokens: Counter[int] = Counter()
 
@@ -128,14 +129,13 @@ class FrontEnd:
         try:
             kind = EngineCoreRequestType(frames[0])
             if kind is EngineCoreRequestType.ADD:
-                request = self._request(server, frames[1:])
-                self._start(self._add(server, request), self.context_of(request))
+                self._enter(server, self._request(server, frames[1:]))
             elif kind is EngineCoreRequestType.ABORT:
                 self._abort(self._others.decode(frames[1:]))
             elif kind is EngineCoreRequestType.UTILITY:
                 _, call_id, method, arguments = self._others.decode(frames[1:])
                 if method in DONE:
-                    self._start(self._do(server, call_id, method, arguments), contextvars.copy_context())
+                    self._start(self._do(server, call_id, method, arguments))
                 elif output := self.answer(call_id, method, arguments):
                     server.send(EngineCoreOutputs(utility_output=output))
         except Exception as error:
@@ -159,10 +159,11 @@ class FrontEnd:
         """Answer a utility call; None if nobody waits for that."""
         return answered(call_id, method)
 
-    def _start(self, work: Coroutine[Any, Any, None], context: contextvars.Context) -> None:
+    def _start(self, work: Coroutine[Any, Any, None], context: contextvars.Context | None = None) -> asyncio.Task[None]:
         task = asyncio.create_task(work, context=context)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _do(self, server: ServerLink, call_id: int, method: str, arguments: list[Any]) -> None:
         """Have a utility call done, and answer it."""
@@ -173,16 +174,23 @@ class FrontEnd:
             output = UtilityOutput(call_id, failure_message=str(error))
         server.send(EngineCoreOutputs(utility_output=output))
 
-    async def _add(self, server: ServerLink, request: EngineCoreRequest) -> None:
+    def _enter(self, server: ServerLink, request: EngineCoreRequest) -> None:
+        """Have a request added; from now on it can be aborted."""
         id = request.request_id
         if id in self._server_of or any(flight.request.id == id for flight in self._core.flights):
             # The one that is there goes on; this one gets no second answer under its name.
             log.error("A request of the vLLM front end has the id %r of another one: it is dropped.", id)
             return
+        context = self.context_of(request)
+        self._server_of[id] = server
+        self._prompts[id] = len(request.prompt_token_ids or ())
+        task = self._adding[id] = self._start(self._add(server, request), context)
+        task.add_done_callback(lambda _: self._adding.pop(id, None))
+
+    async def _add(self, server: ServerLink, request: EngineCoreRequest) -> None:
+        id = request.request_id
         try:
             check_fits(request, self._ready.max_model_len)
-            self._server_of[id] = server
-            self._prompts[id] = len(request.prompt_token_ids or ())
             await self._core.add_request_async(request, self.deliver)
         except Exception as error:
             # Nobody else's request is any the worse for it.
@@ -191,6 +199,10 @@ class FrontEnd:
             _fail(server, id, str(error))
 
     def _abort(self, ids: list[str]) -> None:
+        for id in ids:
+            # One that waits to be added is no flight yet.
+            if task := self._adding.get(id):
+                task.cancel()
         self._core.cancel(self.known(ids))
 
     def known(self, ids: list[str]) -> list[str]:

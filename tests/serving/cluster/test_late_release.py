@@ -65,7 +65,8 @@ async def mended(folder: Path) -> Device:
     buffers.addresses[0] = device.address
     live = LiveFlights({"a": flight}, EdgeObserver(), lambda flight, why: None)
     sources = TokenSources(SourceActors(lambda index: None, 0, 0), live, buffers)
-    recovery = Recovery(None, Router(parse_router("least-loaded").policy()), live, sources, buffers)  # type: ignore[arg-type]
+    router = Router(parse_router("least-loaded").policy())
+    recovery = Recovery(None, router, live, sources, buffers, lambda devices: None)  # type: ignore[arg-type]
     await recovery.send(node, flight)
     assert len(flight.tokens) == 6
     async with asyncio.timeout(PATIENCE_S):

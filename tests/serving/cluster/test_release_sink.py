@@ -99,6 +99,10 @@ def test_no_more_wait_than_a_few_and_steps_without_tokens_for_some(tmp_path: Pat
         edge.release(7, late_s=0.0)
         messages = await edge.messages(MAX_WAITING + 2)
         assert messages == [list(range(MAX_WAITING)), [-1, 7]]
+        # The step of somebody who has left, after which nobody comes.
+        edge.release(0, late_s=0.0, chunks=False)
+        edge.sink.flush_all()
+        assert (await edge.messages(MAX_WAITING + 3))[2:] == [[-1]]
         edge.close()
 
     asyncio.run(run())

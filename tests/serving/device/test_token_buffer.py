@@ -59,6 +59,16 @@ def test_a_request_that_goes_on_elsewhere_begins_where_it_was() -> None:
     assert tokens.held() == {"r": (2, [102, 103])}
 
 
+def test_who_has_had_nothing_yet_holds_up_nobody_who_has() -> None:
+    tokens = TokenBuffer()
+    for id in ("r", "grammar"):
+        tokens.open(id, 3)
+    tokens.take({"grammar": 90, "r": 5})
+    assert tokens.owed() == 90  # as of a source that is behind with all
+    tokens.push([Chunk("r", 3, [7])])
+    assert tokens.owed() == 4
+
+
 @given(st.integers(1, 20), st.lists(st.one_of(st.just("take"), st.integers(0, 19)), max_size=60))
 def test_every_token_comes_out_once_and_in_order(count: int, acts: list[object]) -> None:
     tokens = TokenBuffer()

@@ -1,5 +1,6 @@
 """What of a request may reach the token source, and what is refused with the name of the field."""
 
+import json
 from typing import Any
 
 import pytest
@@ -17,6 +18,8 @@ from serving.edge.request_bounds import (
 from serving.token_source.forced_replay import KNOWN_TOKENS
 
 HALF = "\ud800"
+# Of which xgrammar makes 2.8 MB, and compiles them for a minute.
+COUNTED = {"type": "object", "minProperties": 200, "maxProperties": 300, "properties": {str(i): {} for i in range(300)}}
 
 
 def refusal(request_id: str = "a", salt: str | None = None, **params: Any) -> OutOfBounds:
@@ -34,7 +37,9 @@ def test_what_clients_usually_ask_for_is_taken() -> None:
             bad_words=["no"],
             logit_bias={1: 2.0},
             extra_args=dict.fromkeys(FIELDS, "x"),
-            structured_outputs=StructuredOutputsParams(json={"type": "object"}),
+            structured_outputs=StructuredOutputsParams(
+                json={"type": "object", "maxProperties": 10**9, "properties": {str(i): {} for i in range(64)}}
+            ),
         ),
     )
     largest = StructuredOutputsParams(json={"enum": [2**64 - 1, -(2**63), True]})
@@ -78,6 +83,9 @@ def test_keys_of_our_own_cannot_come_from_a_client() -> None:
         ("structured_outputs.regex", {"structured_outputs": StructuredOutputsParams(regex=HALF)}),
         ("structured_outputs.choice.1", {"structured_outputs": StructuredOutputsParams(choice=["a", HALF])}),
         ("structured_outputs.json", {"structured_outputs": StructuredOutputsParams(json={"default": [2**64]})}),
+        ("structured_outputs", {"structured_outputs": StructuredOutputsParams(json=COUNTED)}),
+        ("structured_outputs", {"structured_outputs": StructuredOutputsParams(json=json.dumps({"items": [COUNTED]}))}),
+        ("structured_outputs", {"structured_outputs": StructuredOutputsParams(structural_tag=json.dumps(COUNTED))}),
         ("structured_outputs.json.enum.0", {"structured_outputs": StructuredOutputsParams(json={"enum": [HALF]})}),
     ],
 )

@@ -86,6 +86,7 @@ def test_each_gives_the_same_text_and_all_of_them_are_counted(edges: ServerProce
 def test_refusals_come_with_a_status_before_a_stream_begins(edges: ServerProcess) -> None:
     for change, status, field in (
         ({"slo": "unheard of"}, 400, "slo"),
+        ({"topic": {"a": [2**70]}}, 400, "topic"),
         ({"ttft_ms": 0.01}, 429, None),
         ({"n": 65}, 400, "n"),
     ):

@@ -18,6 +18,7 @@ import openai
 import pytest
 import zmq
 import zmq.asyncio
+from vllm.sampling_params import SamplingParams
 from vllm.v1.engine import (
     EngineCoreOutputs,
     EngineCoreReadyResponse,
@@ -26,7 +27,7 @@ from vllm.v1.engine import (
     UtilityOutput,
 )
 from vllm.v1.engine.utils import EngineHandshakeMetadata, EngineZmqAddresses
-from vllm.v1.serial_utils import MsgpackDecoder
+from vllm.v1.serial_utils import MsgpackDecoder, MsgpackEncoder
 
 from serving.edge.front_ends import engine_sockets
 from serving.edge.front_ends.engine_sockets import IDENTITY, ApiServer, shake_hands
@@ -309,3 +310,44 @@ def test_an_unmodified_vllm_serves_what_our_own_edge_does_and_may_come_back(join
     assert running(child) == 0, "nobody reads that any more"
     assert ask(child.http_url, ours) == text, "our own edge serves on"
     assert ask(again(), NAME) == text
+
+
+class Recorder:
+    """A core that notes which requests it is asked for; a closed `gate` keeps them waiting."""
+
+    def __init__(self) -> None:
+        self.flights: list[Any] = []
+        self.added, self.cancelled = list[str](), list[str]()
+        self.gate = asyncio.Event()
+
+    async def add_request_async(self, request: EngineCoreRequest, sink: Any) -> None:
+        await self.gate.wait()
+        self.added.append(request.request_id)
+
+    def cancel(self, ids: list[str]) -> None:
+        self.cancelled += ids
+
+
+@pytest.mark.parametrize("turns", [0, 3])
+def test_a_request_that_is_aborted_before_it_is_in_flight_never_is(turns: int) -> None:
+    """Read together with its abort, or waiting at the gate."""
+
+    async def main() -> None:
+        core, encoder = Recorder(), MsgpackEncoder()
+        front_end = FrontEnd("anywhere", core, READY)  # type: ignore[arg-type]  # what a front end asks of it
+        server: Any = SimpleNamespace(send=lambda outputs: pytest.fail(f"nobody waits for {outputs}"))
+
+        def take(kind: EngineCoreRequestType, message: Any) -> None:
+            front_end._take(server, [kind.value, *encoder.encode(message)])
+
+        for id in ("gone", "stays"):
+            params = SamplingParams(max_tokens=9)
+            take(EngineCoreRequestType.ADD, EngineCoreRequest(id, [1, 2], None, params, None, 0.0, None, None, None))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        take(EngineCoreRequestType.ABORT, ["gone"])
+        core.gate.set()
+        await asyncio.sleep(0.05)
+        assert core.added == ["stays"] and front_end.known(["gone", "stays"]) == ["stays"]
+
+    asyncio.run(main())

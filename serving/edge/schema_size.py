@@ -1,0 +1,36 @@
+"""Size of a JSON schema's grammar, as far as its text doesn't show it."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+COUNTS = ("minProperties", "maxProperties")
+
+
+def counted_properties(said: Any) -> int:
+    """Return, summed over all objects in a schema (or a structural tag, or the JSON of either), the properties that
+    they name times the most that they count: xgrammar has a rule for each property at each place.
+
+    What is no JSON has none: vLLM refuses it.
+    """
+    try:
+        schema = json.loads(said) if isinstance(said, str) else said
+    except (ValueError, RecursionError):
+        return 0
+    return sum(map(_counted, _objects(schema)))
+
+
+def _counted(schema: Mapping[str, Any]) -> int:
+    named, counts = schema.get("properties"), [schema[name] for name in COUNTS if isinstance(schema.get(name), int)]
+    return len(named) * min(len(named), max(counts)) if isinstance(named, Mapping) and counts else 0
+
+
+def _objects(value: Any) -> Iterator[Mapping[str, Any]]:
+    pending = [value]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, Mapping):
+            yield each
+            pending += each.values()
+        elif isinstance(each, Sequence) and not isinstance(each, str | bytes):
+            pending += each
