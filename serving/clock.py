@@ -3,6 +3,7 @@
 import threading
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 # The kernel wakes a sleeper some 20 to 40 us late (`process_priority.wake_on_time`); so much of the wait is spun away.
@@ -13,11 +14,29 @@ NEAR_S = 5e-3
 LOOK_S = 0.25
 
 
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
 class ClockOrigin(NamedTuple):
-    """The start of emulated time, in Unix seconds, and its speed: emulated seconds per real one."""
+    """The start of emulated time, in Unix seconds, and its speed: emulated seconds per real one; and the same start on
+    the monotonic clock of the host that `boot` names."""
 
     origin_unix_s: float
     speed: float
+    origin_s: float = 0.0
+    boot: str = ""
+
+    @staticmethod
+    def now(speed: float) -> "ClockOrigin":
+        """Return the start of a time that begins now."""
+        return ClockOrigin(time.time(), speed, time.monotonic(), this_boot())
+
+
+def this_boot() -> str:
+    """Return the kernel's name of this host since it was started, if it has one."""
+    with suppress(OSError):
+        return BOOT_ID.read_text(encoding="ascii").strip()
+    return ""
 
 
 class Clock(Protocol):
@@ -67,10 +86,12 @@ class AutoResetEvent:
 class WallClock:
     """Real time, `speed` times as fast: deadlines are absolute and on the monotonic clock."""
 
-    def __init__(self, origin_unix_s: float, speed: float = 1.0) -> None:
-        """`origin_unix_s` is agreed between processes; each maps it to its own monotonic clock, once."""
+    def __init__(self, origin_unix_s: float, speed: float = 1.0, origin_s: float = 0.0, boot: str = "") -> None:
+        """`origin_unix_s` is agreed between processes; each maps it to its own monotonic clock, once. On the host of
+        `boot` that is `origin_s`, though the host's idea of Unix time may have been corrected since."""
         self._origin_unix_ns = round(origin_unix_s * 1e9)
-        self._origin_s = time.monotonic() - (time.time() - origin_unix_s)
+        here = bool(boot) and boot == this_boot()
+        self._origin_s = origin_s if here else time.monotonic() - (time.time() - origin_unix_s)
         self.speed = speed
         self._news, self._interrupted = AutoResetEvent(), AutoResetEvent()
         self._wakes_s = time.monotonic()

@@ -2,7 +2,6 @@
 
 import contextlib
 import logging
-import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from importlib.util import find_spec
 from pathlib import Path
@@ -69,7 +68,7 @@ async def serving(prepared: PreparedScenario, say: Say) -> AsyncIterator[Running
         sources = cluster.start_sources(
             scenario, prepared.max_model_len, realtime, inbox.address, forks.options if forks else {}
         )
-        origin = ClockOrigin(time.time(), scenario.speed)
+        origin = ClockOrigin.now(scenario.speed)
         edges = await start_edges(stack, prepared, folder, origin)
         engine, core, watch_over = await build_engine(prepared, flags, sources, inbox, origin)
         stack.callback(engine.shutdown)

@@ -108,23 +108,11 @@ class EmulatedCore(UtilityCalls):
             request.sampling_params = params = copy.copy(params)
             params.seed = random.getrandbits(63)
         admitted = self._admitted(request)
-        topic, classified_s = await self._topic(request, admitted)
-        if self.resources.engine_dead:
-            raise GivenUp(ENDED)
-        described = describe(request, admitted, topic, arrival_s(self.clock), self._prefixes)
-        flight = Flight(
-            core_request=request,
-            request=described,
-            recorded=self._text.answer(described, params) if recorded else None,
-            device=self._dispatcher.choose(described, request.data_parallel_rank),
-            rank=request.data_parallel_rank,
-            slo=admitted.slo,
-            n=admitted.n,
-            shareable=len(described.blocks) * self._prefixes.block_tokens,
-            call=current_call(),
-            classified_s=classified_s,
-            sink=sink,
-        )
+        try:
+            flight = await self._flight(request, admitted, recorded, sink)
+        except BaseException:
+            self._admission.drop(admitted, params.max_tokens)
+            raise
         self._observer.on_begin(flight)
         try:
             await self._dispatcher.submit(flight)
@@ -135,6 +123,28 @@ class EmulatedCore(UtilityCalls):
         if flight.call is not None:
             self.intake.leave(flight.call)
 
+    async def _flight(
+        self, request: EngineCoreRequest, admitted: AdmissionRequest, recorded: bool, sink: Sink | None
+    ) -> Flight:
+        """Describe a request, and choose its device. Raise GivenUp if there is none left."""
+        topic, classified_s = await self._topic(request, admitted)
+        if self.resources.engine_dead:
+            raise GivenUp(ENDED)
+        described = describe(request, admitted, topic, arrival_s(self.clock), self._prefixes)
+        return Flight(
+            core_request=request,
+            request=described,
+            recorded=self._text.answer(described, request.sampling_params) if recorded else None,
+            device=self._dispatcher.choose(described, request.data_parallel_rank),
+            rank=request.data_parallel_rank,
+            slo=admitted.slo,
+            n=admitted.n,
+            shareable=len(described.blocks) * self._prefixes.block_tokens,
+            call=current_call(),
+            classified_s=classified_s,
+            sink=sink,
+        )
+
     async def _topic(
         self, request: EngineCoreRequest, admitted: AdmissionRequest
     ) -> tuple[str, tuple[float, float] | None]:
@@ -142,11 +152,7 @@ class EmulatedCore(UtilityCalls):
         if admitted.topic or self._topics is None:
             return admitted.topic, None
         asked_s = self.clock.now()
-        try:
-            topic = await self._topics.of(request.prompt_token_ids)
-        except BaseException:
-            self._admission.drop(admitted, request.sampling_params.max_tokens)
-            raise
+        topic = await self._topics.of(request.prompt_token_ids)
         return topic, (asked_s, self.clock.now())
 
     def ended(self, call: Call) -> None:

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from serving.clock import VirtualClock, WallClock
+from serving.clock import ClockOrigin, VirtualClock, WallClock
 
 
 def test_until_waits_for_the_emulated_instant_at_its_speed() -> None:
@@ -58,3 +58,13 @@ def test_virtual_time_passes_by_waiting_only() -> None:
     assert clock.now() == 1e6
     clock.until(5.0)
     assert clock.now() == 1e6
+
+
+def test_who_starts_after_unix_time_was_corrected_lives_in_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    origin = ClockOrigin.now(speed=1.0)
+    first = WallClock(*origin)
+    unix_s = time.time
+    monkeypatch.setattr(time, "time", lambda: unix_s() - 5.0)
+    assert WallClock(*origin).now() == pytest.approx(first.now(), abs=0.1)
+    # On another host there is Unix time alone.
+    assert WallClock(*origin._replace(boot="another")).now() == pytest.approx(first.now() - 5.0, abs=0.1)
