@@ -245,8 +245,9 @@ class Devices:
             loop.cancel()
         self.addresses.pop(node.index, None)
         self.cluster.end_node(node)
-        others = (self.nodes[each] for each in self.tier(node.index) if each in self.nodes)
-        if all(other.state in (State.GONE, State.LOST) for other in others):
+        others = [self.nodes[each] for each in self.tier(node.index) if each in self.nodes]
+        # One that is lost and still being mended needs its tier.
+        if all(other.state in (State.GONE, State.LOST) and other.index not in self._loops for other in others):
             self.cluster.end_tier(node)
         self.sources.tell_addresses()
         self.observer.on_change(node)
