@@ -16,8 +16,9 @@ from vllm.v1.structured_output.backend_xgrammar import has_xgrammar_unsupported_
 from serving.token_source.bounded_grammar import read_json
 
 SEPARATORS = (", ", ": ")
-IN_STRINGS = (r"[^\"\\\r\n]", r"[^\0-\x1f\"\\\r\n]")
-"""How xgrammar writes a character of a string, with a longest length and without."""
+CONTROLLED, IN_STRING = r"[^\"\\\r\n", r"[^\0-\x1f\"\\\r\n"
+"""How xgrammar begins a character of a string, with a longest or least length and without: the first takes raw control
+characters, which no JSON has."""
 
 
 def spaced(asked: StructuredOutputsParams) -> StructuredOutputsParams:
@@ -41,7 +42,8 @@ def grammar_of(schema: Any) -> str:
     that xgrammar ignores, RuntimeError for what is none."""
     if has_xgrammar_unsupported_json_features(schema):
         raise ValueError("xgrammar can't follow it")
-    return str(xgrammar.Grammar.from_json_schema(json.dumps(schema), any_whitespace=False, separators=SEPARATORS))
+    grammar = xgrammar.Grammar.from_json_schema(json.dumps(schema), any_whitespace=False, separators=SEPARATORS)
+    return str(grammar).replace(CONTROLLED, IN_STRING)
 
 
 def _in_tag(tag: Any) -> Any:
@@ -57,6 +59,5 @@ def _in_tag(tag: Any) -> Any:
 
 def _without_tags(grammar: str) -> str:
     """Return a grammar of JSON whose strings hold no "<": what looks like the end of a tag would be taken for it."""
-    for characters in IN_STRINGS:
-        grammar = grammar.replace(characters, f"{characters[:-1]}<]")
-    return grammar
+    # At the front: what xgrammar puts after it, such as the letters of a known key, would make a range with "-".
+    return grammar.replace(IN_STRING, IN_STRING.replace("^", "^<"))

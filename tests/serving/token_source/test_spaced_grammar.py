@@ -41,6 +41,38 @@ def test_json_is_as_python_writes_it_and_no_other_way(compiler: Any) -> None:
     assert not takes(grammar, json.dumps(value | {"city": "0123456789"}))
 
 
+@pytest.mark.parametrize("length", [{}, {"maxLength": 9}, {"minLength": 1}], ids=["any", "longest", "least"])
+def test_strings_hold_no_control_characters_whatever_their_length(compiler: Any, length: dict[str, int]) -> None:
+    text = {"type": "string"} | length
+    said = {"type": "object", "properties": {"said": text}, "required": ["said"], "additionalProperties": text}
+    tag = spaced(StructuredOutputsParams(structural_tag=json.dumps(call_tag([("say", said)])))).structural_tag
+    alone, called = compiler.compile_grammar(grammar_of(said)), compiler.compile_structural_tag(tag)
+
+    def call(arguments: str) -> str:
+        return f'<tool_call>{{"name": "say", "arguments": {arguments}}}</tool_call>'
+
+    for said_text in ("plain", "\N{EM DASH} \x7f", "a: {b}"):
+        answer = json.dumps({"said": said_text}, ensure_ascii=False)
+        assert takes(alone, answer) and takes(called, call(answer)) and json.loads(answer)
+    for code in range(0x20):
+        answer = f'{{"said": "a{chr(code)}b"}}'
+        assert not takes(alone, answer) and not takes(called, call(answer)), code
+        assert not takes(alone, f'{{"said": "a", "b{chr(code)}": "c"}}'), code
+
+
+def test_a_key_that_the_schema_does_not_name_cannot_end_a_call(compiler: Any) -> None:
+    text = {"type": "string"}
+    known = {"type": "object", "properties": {"-k": text, "zip": text}, "additionalProperties": True}
+    tag = spaced(StructuredOutputsParams(structural_tag=json.dumps(call_tag([("say", known)])))).structural_tag
+    grammar = compiler.compile_structural_tag(tag)
+
+    def call(key: str) -> str:
+        return f'<tool_call>{{"name": "say", "arguments": {{"{key}": 1}}}}</tool_call>'
+
+    assert takes(grammar, call("other")) and takes(grammar, call("Key"))
+    assert not takes(grammar, call("</tool_call>"))
+
+
 def test_one_call_of_one_tool_is_made_and_its_strings_cannot_end_it(compiler: Any) -> None:
     tools = [("weather", CITY), ('cl"ock', None)]
     asked = spaced(StructuredOutputsParams(structural_tag=json.dumps(call_tag(tools))))
