@@ -6,11 +6,13 @@ from typing import NamedTuple, TypedDict, Unpack
 
 from serving.notebook.columns import Columns, columns_of
 from serving.notebook.studies import RESULTS
+from serving.notebook.whole import whole, whole_or_none
 from serving.study.measures.targets import Targets
 from serving.study.runner import run_study
 from serving.study.side_by_side.comparison import HardwareFigures
 from serving.study.side_by_side.hardware_study import SideBySide, hardware_study
 from serving.study.side_by_side.output import side_by_side
+from serving.usage_error import UsageError
 
 MODEL = "qwen3-30b-a3b"
 
@@ -50,8 +52,15 @@ def compare(
 ) -> ComparisonResult:
     """Run a workload's file on two pieces of `hardware` or more that serve `model`; keep the runs in the folder `out`.
 
-    Raise UsageError or DeviceError for hardware, a model or a workload that can't be.
+    Raise UsageError or DeviceError for hardware, a model, a workload or a number that can't be.
     """
+    if isinstance(hardware, str):
+        raise UsageError(f"`hardware` is {hardware!r}: it must be a list of two names or more.")
+    cores = whole_or_none("cores", cores)
+    if "devices" in options:
+        options["devices"] = whole("devices", options["devices"])
+    if options.get("requests") is not None:
+        options["requests"] = whole("requests", options["requests"])
     asked = SideBySide(tuple(hardware), Path(workload), model, **options)
     results = run_study(hardware_study(asked, Path(out)), out, cores, until_interrupted=True)
     found = side_by_side(results)

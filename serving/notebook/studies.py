@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from serving.notebook.columns import Columns, columns_of
+from serving.notebook.whole import whole_or_none
 from serving.study.caveats import caveats
 from serving.study.report.answer_sentence import answer_sentence
 from serving.study.report.mode_verdict import mode_verdict
@@ -53,8 +54,9 @@ def study(
     """Run a study, by its file or as `load_study` returns it, with at most so many `requests` in each run; keep it in
     the folder `out` (results/NAME), as `foreserve study` does, with whose points it goes on.
 
-    Raise UsageError for a file that is wrong.
+    Raise UsageError for a file that is wrong, and for `requests` or `cores` that are no whole number of at least 1.
     """
+    requests, cores = whole_or_none("requests", requests), whole_or_none("cores", cores)
     asked = source if isinstance(source, Study) else load_study(Path(source), requests)
     results = run_study(asked, out or RESULTS / asked.name, cores, until_interrupted=True)
     return StudyResult(

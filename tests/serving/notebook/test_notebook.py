@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import msgspec
@@ -166,6 +167,39 @@ def test_what_is_wrong_is_raised_in_a_sentence(folder: Path) -> None:
         explain("elmoe3d-8gb", context=99_999_999)
     with pytest.raises(UsageError, match=r"Cannot read the study no\.toml"):
         study("no.toml")
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "x", float("nan")])
+def test_what_is_no_whole_number_of_at_least_1_is_refused_by_name(folder: Path, wrong: Any) -> None:
+    two = ["elmoe3d-8gb", "stratum-s"]
+    asks = {
+        "requests": [
+            lambda: study("study.toml", requests=wrong),
+            lambda: compare(two, "workload.toml", requests=wrong),
+        ],
+        "cores": [
+            lambda: study("study.toml", cores=wrong),
+            lambda: compare(two, "workload.toml", cores=wrong),
+        ],
+        "devices": [lambda: compare(two, "workload.toml", devices=wrong)],
+        "batch": [lambda: explain("elmoe3d-8gb", batch=wrong)],
+        "context": [lambda: explain("elmoe3d-8gb", context=wrong)],
+    }
+    for name, ways in asks.items():
+        for way in ways:
+            with pytest.raises(UsageError, match=rf"^`{name}` is .*: it must be a whole number of at least 1\.$"):
+                way()
+    assert not (folder / "results").exists()
+
+
+def test_whole_numbers_may_be_numpys(folder: Path) -> None:
+    assert explain("elmoe3d-8gb", batch=np.int64(4)) == explain("elmoe3d-8gb", batch=4)
+    assert study("study.toml", requests=np.int32(5)).columns["requests"] == [5] * 6
+
+
+def test_one_name_is_no_list_of_hardware(folder: Path) -> None:
+    with pytest.raises(UsageError, match="`hardware` is 'elmoe3d-8gb': it must be a list of two names or more"):
+        compare("elmoe3d-8gb", "workload.toml")
 
 
 def test_ctrl_c_returns_what_is_done(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
