@@ -33,12 +33,12 @@ def write(results: dict[str, Any], command: str, folder: Path) -> list[Path]:
     """Write the report and its picture, in `folder`; return their paths. Raise UsageError if it can't be made."""
     make_folder("--out", folder)
     report = folder / "report.md"
-    report.write_text(markdown(results, command), encoding="utf-8")
+    report.write_text(markdown(results, command, PICTURE), encoding="utf-8")
     return [report, *write_png({PICTURE: lambda: drawn(results["ramp"])}, folder)]
 
 
-def markdown(results: dict[str, Any], command: str) -> str:
-    """Return the whole report as Markdown."""
+def markdown(results: dict[str, Any], command: str, picture: str = "") -> str:
+    """Return the whole report as Markdown, with a link to the `picture` that lies beside it, if one does."""
     lines = [
         "# What each policy does",
         "",
@@ -48,7 +48,9 @@ def markdown(results: dict[str, Any], command: str) -> str:
     for kind, rows in groupby(results["runs"], key=lambda row: row["kind"]):
         lines += [f"## {kind.capitalize()}", "", table(list(rows))]
     lines += ["## A load that rises and falls through tau, and one that wavers about it", "", told_loads(), ""]
-    lines += [ramp_table(results["ramp"]), f"![tokens per second by users, up and down]({PICTURE}.png)", ""]
+    lines += [ramp_table(results["ramp"])]
+    if picture:
+        lines += [f"![tokens per second by users, up and down]({picture}.png)", ""]
     told = [*sentences(results), *results["caveats"]]
     return "\n".join([*lines, "## In sentences", "", *(f"- {sentence}" for sentence in told)]) + "\n"
 
@@ -76,10 +78,15 @@ def sentences(results: dict[str, Any]) -> Iterator[str]:
     fewer = max(1 - cost["tokens_per_s"] / max(ar["tokens_per_s"], sd["tokens_per_s"]) for cost, ar, sd in trios)
     longer = max(cost["tpot_s"] / min(ar["tpot_s"], sd["tpot_s"]) - 1 for cost, ar, sd in trios)
     yield (
-        f"`cost` against the better of AR and SD over a whole run, at worst: {100 * fewer:.1f} % fewer tokens per "
-        f"second, TPOT {100 * longer:+.1f} %."
+        f"`cost` against the better of AR and SD over a whole run, at worst: {_signed(-fewer)} % tokens per second, "
+        f"TPOT {_signed(longer)} %."
     )
     yield from ramp_sentences(results["ramp"])
+
+
+def _signed(share: float) -> str:
+    """Return a share in percent, with its sign; of nothing "+0.0"."""
+    return f"{round(100 * share, 1) + 0.0:+.1f}"
 
 
 def by_policy(results: dict[str, Any], kind: str) -> dict[str, list[Row]]:

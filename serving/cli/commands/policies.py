@@ -10,7 +10,12 @@ REQUESTS = 300
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command and its options."""
-    policies = commands.add_parser("policies", help="what each policy does to the same requests, in virtual time")
+    policies = commands.add_parser(
+        "policies",
+        help="what each policy does to the same requests, in virtual time",
+        description="What each policy does to the same requests, in virtual time. Policies speculate and place experts "
+        "by topic: --hardware must be ELMoE-3D's, --model one with experts. The slow ramp is that of elmoe3d-4gb, too.",
+    )
     add_emulated(policies)
     policies.add_argument(
         "--requests", type=positive, default=REQUESTS, metavar="N", help=f"in each run (default: {REQUESTS})"
@@ -28,12 +33,14 @@ def run(args: argparse.Namespace) -> int:
     from serving.process.output_folder import make_folder
     from serving.process.progress_line import ProgressLine
     from serving.reports.policy_comparison import compare
+    from serving.reports.policy_needs import check_device
     from serving.reports.policy_report import markdown, write
     from serving.scenario.scenario import Scenario
 
+    scenario = Scenario(**{name: getattr(args, name) for name in (*EMULATED, "law")})
+    check_device(scenario)
     if args.out:
         make_folder("--out", args.out)
-    scenario = Scenario(**{name: getattr(args, name) for name in (*EMULATED, "law")})
     with ProgressLine() as line:
         results = compare(scenario, args.requests, args.seed, line)
     law = f" --law {args.law}" if args.law != Scenario().law else ""

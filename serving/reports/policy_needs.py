@@ -1,0 +1,35 @@
+"""What a device must have for all policies to be compared on it: a draft to speculate with, and experts to place."""
+
+import dataclasses
+from typing import NoReturn
+
+from device_model.specs.spec import DeviceError
+from serving.device.device_spec import DeviceSpec
+from serving.policies.placement import TOPIC
+from serving.scenario.fleet import Member
+from serving.scenario.scenario import Scenario
+from serving.usage_error import UsageError
+
+
+def check_device(scenario: Scenario) -> None:
+    """Raise UsageError unless the scenario's device can have all policies: it names the option that must be another.
+    Raise DeviceError for a device that can't be at all."""
+    member = scenario.members[0]
+    if not member.draft:
+        _refuse(scenario, member, "has no draft to speculate with")
+    if not DeviceSpec.of(scenario, member).load().device.setup.model.experts:
+        allowed = f"a model with experts, such as {Scenario().model}"
+        raise UsageError(
+            f"--model is {scenario.model}, which has no experts for policies to place; allowed is {allowed}."
+        )
+    try:
+        DeviceSpec.of(dataclasses.replace(scenario, placement=TOPIC), member).load()
+    except DeviceError:
+        _refuse(scenario, member, "has no fast tier to place experts in by topic")
+
+
+def _refuse(scenario: Scenario, member: Member, lacks: str) -> NoReturn:
+    raise UsageError(
+        f"--hardware is {scenario.hardware}, whose system {member.system} {lacks}, as policies do; allowed "
+        "is ELMoE-3D's hardware (elmoe3d-4gb to elmoe3d-8gb, or a file of its kind), with --system elmoe3d or hb_xpu."
+    )
