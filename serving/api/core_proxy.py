@@ -11,7 +11,7 @@ from serving.scenario.bound_options import BoundOptions
 
 PATHS = frozenset(
     (
-        *("/metrics", "/dcgm/metrics", "/health", "/ready", "/load", "/ui", "/openapi.json"),
+        *("/metrics", "/dcgm/metrics", "/health", "/ready", "/load", "/ui", "/", "/openapi.json"),
         *("/kv_event_sources", "/reset_prefix_cache"),
         *("/pause", "/resume", "/is_paused", "/sleep", "/wake_up", "/is_sleeping", "/release_kv_cache_memory"),
     )

@@ -6,8 +6,8 @@ from importlib.resources import files
 from typing import Annotated
 
 import msgspec
-from fastapi import APIRouter, Query, Response
-from fastapi.responses import HTMLResponse
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
 
 from serving.api.openapi import answered, refused
 from serving.telemetry.status import Status
@@ -41,5 +41,10 @@ def status_routes(status: Callable[[], Status], history: Callable[[int], StatusH
     @routes.get("/ui", include_in_schema=False)
     async def show_page() -> HTMLResponse:
         return HTMLResponse(page, headers={"content-security-policy": POLICY})
+
+    @routes.get("/", include_in_schema=False)
+    async def show_where(request: Request) -> RedirectResponse:
+        """Lead who asks for nothing to the page."""
+        return RedirectResponse(request.scope.get("root_path", "") + "/ui")
 
     return routes

@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 import sys
+from importlib.metadata import version
 from types import FrameType
 from typing import NoReturn
 
@@ -89,6 +90,7 @@ def need_of(command: str, error: ModuleNotFoundError) -> str | None:
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands and their options."""
     parser = Parser(prog="foreserve", description="Load-test the MoE accelerator that you don't have.")
+    parser.add_argument("--version", action="version", version=f"foreserve {version('foreserve')}")
     added = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in commands.found():
         module.add(added)

@@ -41,9 +41,10 @@ def add_emulated(parser: argparse.ArgumentParser, names: Iterable[str] = EMULATE
         parser.add_argument(f"--{name}", default=default, metavar="NAME", help=f"{HELP[name]} (default: {default})")
 
 
-def add_law(parser: argparse.ArgumentParser, default: str | None = Scenario().law) -> None:
-    """Add `--law`; a command that must know whether it was given has None as its `default`."""
-    shown = f"{HELP['law']} (default: {Scenario().law})"
+def add_law(parser: argparse.ArgumentParser, default: str | None = Scenario().law, shown: str = Scenario().law) -> None:
+    """Add `--law`; a command that must know whether it was given has None as its `default`. `shown`: what help says
+    that is."""
+    shown = f"{HELP['law']} (default: {shown})"
     parser.add_argument("--law", choices=KEYS["law"].choices, default=default, help=shown)
 
 

@@ -72,10 +72,12 @@ class Key:
     def _bound(self, value: float) -> str:
         """Return the bound that a number does not keep. What has no end is above all of them."""
         endless = value == float("inf")
+        finite = "finite and " if endless else ""
         if self.above is not None and (endless or not value > self.above):
-            return f"above {self.above:g}"
+            return f"{finite}above {self.above:g}"
         if self.least is not None and (endless or not value >= self.least):
-            return f"{'a whole number of ' if isinstance(value, int) and self.least else ''}at least {self.least:g}"
+            whole = "a whole number of " if isinstance(value, int) and self.least else ""
+            return f"{finite}{whole}at least {self.least:g}"
         return f"at most {self.most:g}" if self.most is not None and value > self.most else ""
 
 

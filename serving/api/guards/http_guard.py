@@ -10,7 +10,7 @@ from serving.security.access import Access, AccessDenial, Need, is_loopback
 
 PUBLIC = frozenset(
     (
-        *("/health", "/ready", "/ping", "/version", "/load", "/metrics", "/dcgm/metrics", "/ui"),
+        *("/health", "/ready", "/ping", "/version", "/load", "/metrics", "/dcgm/metrics", "/ui", "/"),
         *("/openapi.json", "/docs", "/docs/oauth2-redirect", "/redoc"),
     )
 )

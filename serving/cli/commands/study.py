@@ -17,7 +17,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     add_out(study, f"keep it there (default: {RESULTS}/NAME)")
     study.add_argument("--cores", type=positive, metavar="N", help="use so many (default: all; or RAY_ADDRESS's)")
     study.add_argument("--requests", type=positive, metavar="N", help="at most so many in each run, to try it in small")
-    add_law(study, default=None)
+    add_law(study, default=None, shown="the file's")
     study.add_argument("--fresh", action="store_true", help="make all points anew, also those that are kept in DIR")
     study.add_argument("--open", action="store_true", help="open the report in a browser when done")
     add_json(study, "answers and points")

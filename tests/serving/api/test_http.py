@@ -267,6 +267,11 @@ def test_the_cache_of_each_device_tells_its_size(emulator: ServerProcess) -> Non
         assert float(labels["kv_cache_max_concurrency"]) == pytest.approx(tokens / CONTEXT, abs=1e-4)
 
 
+def test_who_asks_for_nothing_is_led_to_the_page(emulator: ServerProcess) -> None:
+    led = httpx.get(emulator.http_url + "/", follow_redirects=True)
+    assert led.status_code == 200 and led.url.path == "/ui" and "<title>" in led.text
+
+
 @pytest.mark.parametrize("path", ["/health", "/ready", "/version", "/load", "/ui", "/metrics", "/openapi.json"])
 def test_probes_may_ask_by_head(emulator: ServerProcess, path: str) -> None:
     answer = httpx.head(emulator.http_url + path)

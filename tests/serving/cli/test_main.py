@@ -1,6 +1,7 @@
 """Which exit codes do errors have, and are they one sentence?"""
 
 from collections.abc import Callable
+from importlib.metadata import version
 
 import pytest
 
@@ -36,3 +37,10 @@ def test_an_error_is_a_sentence_and_an_exit_code(run: Run, arguments: list[str],
     ended, told = run(*arguments)
     assert (ended, told.count("\n")) == (code, 1)
     assert told.startswith(f"foreserve {arguments[0]}: ") and words in told
+
+
+def test_the_version_is_the_packages(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.argv", ["foreserve", "--version"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code and capsys.readouterr().out == f"foreserve {version('foreserve')}\n"

@@ -27,6 +27,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         (["--system", "abacus"], ["abacus", "elmoe3d", "xpu"]),
         (["--model", "gpt-5"], ["gpt-5", "qwen3-30b-a3b"]),
         (["--speed", "0"], ["`speed`", "above 0"]),
+        (["--speed", "inf"], ["`speed`", "finite and above 0"]),
         (["--devices", "0"], ["`devices`", "at least 1"]),
         (["--token-model", "/no/such/folder"], ["`token_model`", "/no/such/folder"]),
         (["--step-log", "/no/such/folder/log"], ["--step-log", "/no/such/folder/log"]),
