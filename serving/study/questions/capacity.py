@@ -11,7 +11,7 @@ from itertools import takewhile
 from math import sqrt
 from typing import NamedTuple, Self
 
-from serving.study.axes import LOAD, Settings
+from serving.study.axes import LOAD, WORKLOAD, Settings
 from serving.study.measures.targets import ATTAINMENT, SHARE, Targets
 from serving.study.point import shown
 from serving.study.point_factory import points_of
@@ -22,13 +22,27 @@ from serving.toml_table import POSITIVE, AllowedNumber, TomlTable
 
 TOLERANCE = AllowedNumber("a number from 0.001 to 1", lambda value: 0.001 <= value <= 1)
 FIGURES = (
-    *("offered_per_s", "attainment", "ttft_p99_s", "tpot_p99_s", "goodput_per_s", "tokens_per_s", "j_per_token"),
+    *(
+        "offered_per_s",
+        "served_per_s",
+        "attainment",
+        "ttft_p99_s",
+        "tpot_p99_s",
+        "goodput_per_s",
+        "tokens_per_s",
+        "j_per_token",
+    ),
     *("power_w", "batch_mean", "sd_share", "busy_share"),
 )
 USUAL = 10  # points that it takes to find a load to 2 %, from one that is wrong by a factor of four
-# A workload that ends after so many requests arrives no faster at twice the load once all of it comes at once.
+# A workload that ends after so many requests arrives no faster at twice the load once all of it comes at once; or it
+# does, in an open loop for ever, and is served no faster, as what is late is over before it is too late.
 SAME = 1.05
 SHORT = "workload too short"
+BEYOND = "none up to"
+SLO = "slo"
+# What says by which SLO class requests are judged.
+CLASSES = ("default_slo", f"{WORKLOAD}.{SLO}", f"{WORKLOAD}.trace")
 # How many doublings a dip may last, and what of the attainment is left in one at least.
 DIP, NOT_FAR = 2, 0.6
 
@@ -86,6 +100,13 @@ class Capacity:
         """Raise `StudyError` if the study cannot be asked for its capacity."""
         if LOAD in study.axes or any(LOAD in settings for settings in study.variants.values()):
             raise table.error("question", "is 'capacity', which looks for the load itself: it can be no axis.")
+        if not (study.has_targets or _varies_targets(study)):
+            raise table.error(
+                "question",
+                "is 'capacity', the highest load at which requests keep their targets, and none has any: say them by "
+                "`slo`, as { ttft_ms = 1000, tpot_ms = 50 }, or let requests name SLO classes (`default_slo` of the "
+                "scenario, `slo` of the workload).",
+            )
 
     def inquiries(self, study: Study) -> list[Inquiry]:
         """Return one inquiry for each combination."""
@@ -115,7 +136,8 @@ class Capacity:
             before = max(tried, default=None)
             tried.append(LoadTrial(load, closeness(findings, needs), findings, users))
             if before is not None and tried[-1].holds and _is_as_much(before, tried[-1]):
-                return self._answer(study, settings, tried, SHORT)
+                # More load brings nothing: the least of which that is so says the most.
+                return self._answer(study, settings, tried[:-1], SHORT)
             load = self._next(tried)
         return self._answer(study, settings, tried)
 
@@ -138,9 +160,9 @@ class Capacity:
 
     def _answer(self, study: Study, settings: Settings, tried: list["LoadTrial"], why: str = "") -> Row:
         below, above = _edge(tried)
-        limit = self._limit(study.targets, above.findings) if above else why or f"none up to {self.most:g}"
+        limit = self._limit(study.targets, above.findings) if above else why or f"{BEYOND} {self.most:g}"
         if below is None:
-            return row_of(settings, load=0.0, limit=f"{limit} even at {self.least:g}")
+            return row_of(settings, load=0.0, limit=f"{limit} even at {self.least:.3g}")
         figures = {name: pooled(below.findings, name) for name in FIGURES} | asked_of(study, below.findings)
         users = {} if below.users is None else {"users": below.users}
         dips = sorted(each.load for each in tried if each.load < below.load and not each.holds)
@@ -164,10 +186,18 @@ def _edge(tried: list["LoadTrial"]) -> tuple["LoadTrial | None", "LoadTrial | No
     return below, above
 
 
+def _varies_targets(study: Study) -> bool:
+    """Tell whether an axis or a variant sets the classes by which requests are judged that the study itself does
+    not."""
+    varied = {name for settings in (study.axes, *study.variants.values()) for name in settings}
+    return any(name in CLASSES or name.startswith(f"{WORKLOAD}.{SLO}.") for name in varied)
+
+
 def _is_as_much(before: "LoadTrial", now: "LoadTrial") -> bool:
-    """Tell whether doubling the load brought no more requests per second."""
-    return before.holds and now.load > before.load and _offered(now.findings) < SAME * _offered(before.findings)
+    """Tell whether doubling the load brought no more requests per second, or had no more of them served."""
+    more = before.holds and now.load > before.load
+    return more and any(_rate(now, name) < SAME * _rate(before, name) for name in ("offered_per_s", "served_per_s"))
 
 
-def _offered(findings: list[Finding]) -> float:
-    return pooled(findings, "offered_per_s")
+def _rate(trial: "LoadTrial", name: str) -> float:
+    return pooled(trial.findings, name)

@@ -1,9 +1,8 @@
 """The answer of a study in a sentence or two, for those who read no table."""
 
 from serving.study.axes import LOAD
-from serving.study.measures.percentiles import METRICS
 from serving.study.point import SEED, VARIANT
-from serving.study.questions.capacity import Capacity
+from serving.study.questions.capacity import BEYOND, SHORT, Capacity
 from serving.study.questions.compare import FIGURES, Compare
 from serving.study.questions.search import Search
 from serving.study.questions.sweep import Sweep
@@ -11,7 +10,8 @@ from serving.study.report.units import listed, scale, setting, times, words
 from serving.study.results import Results
 from serving.study.summary import Row, is_figure
 
-USERS, OFFERED = "users", "offered_per_s"
+USERS, OFFERED, SERVED = "users", "offered_per_s", "served_per_s"
+THE_SCENARIO = "the scenario"
 # Of a comparison, the first of these that every run has more than nothing of.
 TOLD = ("goodput_per_s", "ttft_p99_s", "tpot_p99_s", "j_per_token")
 MOST_NAMED = 3
@@ -29,15 +29,56 @@ def _capacity(results: Results, rows: list[Row]) -> str:
     held = sorted((row for row in rows if row.get(LOAD)), key=_held, reverse=True)
     if not held:
         return "No combination holds any load that was tried."
+    short = [row for row in held if is_short(row)]
+    beyond = [row for row in held if _is_beyond(row)]
+    known = [row for row in held if row not in short and row not in beyond]
+    if len(beyond) == 1 and all(_held(beyond[0]) > _held(row) for row in known):
+        # Whatever it holds beyond what was tried, it is the most.
+        known, beyond = [*beyond, *known], []
+    told = [_too_short(results, short, len(rows))] if short else []
+    if beyond:
+        told.append(f"{_named(beyond)} {_verb(beyond)} every load that was tried, up to `most`.")
+    if known:
+        told.append(_ranked(known, len(rows) == 1, bool(told)))
+    none = f"; {len(rows) - len(held)} of {len(rows)} combinations hold none" if len(rows) > len(held) else ""
+    return f"{' '.join(told).removesuffix('.')}{none}."
+
+
+def is_short(row: Row) -> bool:
+    """Tell whether a capacity's workload is too short to tell it."""
+    return str(row.get("limit", "")).startswith(SHORT)
+
+
+def _is_beyond(row: Row) -> bool:
+    return str(row["limit"]).startswith(BEYOND)
+
+
+def _too_short(results: Results, short: list[Row], count: int) -> str:
+    """Return what there is to say of rows that hold whatever comes, as all that comes is over before it is late: what
+    they offer is no load that they could go on with, and tells nothing of who holds more."""
+    which = f"any of {count} combinations" if len(short) == count > 1 else _named(short) if count > 1 else "it"
+    holds = "hold" if 1 < len(short) < count else "holds"
+    served = f" than {_rate(SERVED, short[0])}" if count == 1 and SERVED in short[0] else ""
+    cut = results.study.requests
+    longer = f"it is cut to {cut} requests: give more" if cut else "give it more `requests`, or a longer `duration_s`"
+    return (
+        f"The workload is too short to tell what {which} {holds}: at twice the load hardly more{served} is served, and "
+        f"the targets are kept to its end ({longer})."
+    )
+
+
+def _ranked(held: list[Row], alone: bool, others: bool) -> str:
+    """Return which of rows hold most, and least; `alone`: there is but one combination; `others` were told of."""
     most, least = _as_much_as(held[0], held), _as_much_as(held[-1], held)
-    which = f"{_named(most)} {_verb(most)} most: " if len(rows) > 1 else "It holds "
+    if others and len(held) == 1:
+        return f"{_named(most)} holds {_amount(most)}."
+    which = "It holds " if alone else f"{'Of the others, ' if others else ''}{_named(most)} {_verb(most)} most: "
     also = ""
     if _held(most[0]) > _held(least[0]):
         does = "does" if len(least) == 1 else "do"
-        ratio = times(_held(most[0]) / _held(least[0]))
+        ratio = f"{_at_least(most)}{times(_held(most[0]) / _held(least[0]))}"
         also = f", {ratio} times what {_named(least)} {does}, which {_verb(least)} least"
-    none = f"; {len(rows) - len(held)} of {len(rows)} combinations hold none" if len(rows) > len(held) else ""
-    return f"{which}{_amount(most)}{also}{none}."
+    return f"{which}{_amount(most)}{also}."
 
 
 def _held(row: Row) -> float:
@@ -52,13 +93,12 @@ def _as_much_as(one: Row, rows: list[Row]) -> list[Row]:
 
 def _named(rows: list[Row]) -> str:
     """Return the places of rows in words: three at most, and how many more there are."""
-    places = [_place(row) for row in rows]
-    more = [f"{len(places) - MOST_NAMED} more"] if len(places) > MOST_NAMED else []
-    named = [*places[:MOST_NAMED], *more]
-    if len(named) == 1 or not any("," in name for name in named):
-        return listed(named)
+    if len(rows) == 1:
+        return _place(rows[0])
     # Of places that are lists themselves nobody could tell where one ends.
-    return f"{'; '.join(named[:-1])}; and {named[-1]}"
+    places = [f"{first} ({', '.join(rest)})" if rest else first for first, *rest in map(_settings, rows[:MOST_NAMED])]
+    more = [f"{len(rows) - MOST_NAMED} more"] if len(rows) > MOST_NAMED else []
+    return listed([*places, *more])
 
 
 def _verb(rows: list[Row]) -> str:
@@ -69,19 +109,26 @@ def _amount(rows: list[Row]) -> str:
     """Return what rows hold that hold as much; if they are several, each of them."""
     told = [_told_of(row) for row in rows]
     found = told[0] if len(set(told)) == 1 else f"{rows[0][USERS]} users"
-    known = all(str(row["limit"]).startswith(tuple(METRICS.values())) for row in rows)
-    return ("" if known else "at least ") + found + (" each" if len(rows) > 1 else "")
+    return _at_least(rows) + found + (" each" if len(rows) > 1 else "")
+
+
+def _at_least(rows: list[Row]) -> str:
+    return "at least " if any(map(_is_beyond, rows)) else ""
 
 
 def _told_of(row: Row) -> str:
-    offered = scale(OFFERED, [row[OFFERED]]).text(row[OFFERED])
+    offered = _rate(OFFERED, row)
     return f"{row[USERS]} users ({offered})" if row.get(USERS) else offered
 
 
+def _rate(name: str, row: Row) -> str:
+    return scale(name, [row[name]]).text(row[name])
+
+
 def _sweep(results: Results, rows: list[Row]) -> str:
-    parts = [f"{row['best by']}: {_place(row) or 'the scenario'} ({_figures(row)})" for row in rows]
+    parts = [f"{row['best by']}: {_place(row)} ({_figures(row)})" for row in rows]
     if len(rows) > 1 and _place(rows[0]) == _place(rows[1]):
-        parts = [f"{listed(row['best by'] for row in rows)}: {_place(rows[0]) or 'the scenario'} ({_figures(rows[0])})"]
+        parts = [f"{listed(row['best by'] for row in rows)}: {_place(rows[0])} ({_figures(rows[0])})"]
     told = "; ".join(parts)
     return f"{told[0].upper()}{told[1:]}."
 
@@ -129,6 +176,10 @@ def _span(ratios: list[float]) -> str:
 
 def _place(row: Row) -> str:
     """Return what tells an answer's place from the others, in words."""
+    return ", ".join(_settings(row))
+
+
+def _settings(row: Row) -> list[str]:
     beside = (LOAD, USERS, SEED, "best by", "limit", "kept", "tried", "error")
     names = [name for name in row if not is_figure(name) and name not in beside and name not in FIGURES]
-    return ", ".join(setting(name, row[name]) for name in names)
+    return [setting(name, row[name]) for name in names] or [THE_SCENARIO]

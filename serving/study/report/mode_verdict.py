@@ -9,6 +9,7 @@ from serving.study.axes import LOAD, WORKLOAD
 from serving.study.point import VARIANT
 from serving.study.questions import by_settings, pooled
 from serving.study.questions.capacity import Capacity
+from serving.study.report.answer_sentence import is_short
 from serving.study.report.units import listed, setting
 from serving.study.results import Results
 from serving.study.study import Study
@@ -45,7 +46,12 @@ def mode_verdict(results: Results) -> str:
     for row in rows:
         result = ModeResult(_mode(study, row), measure.worth(row), row.get("j_per_token", 0.0))
         places.setdefault(_place(study, row), []).append(result)
-    compared = {place: found for place, found in places.items() if len(found) > 1 and max(map(_worth, found)) > 0}
+    untold = {_place(study, row) for row in rows if is_short(row)}
+    compared = {
+        place: found
+        for place, found in places.items()
+        if len(found) > 1 and max(map(_worth, found)) > 0 and place not in untold
+    }
     if not all(any(each.mode == PLAIN for each in found) for found in compared.values()):
         return _told_best({place: _best(found, measure) for place, found in compared.items()}, measure)
     pays = {place: _gain(found, measure) for place, found in compared.items() if _speculates(found)}

@@ -83,12 +83,26 @@ MODES = ("fixed-ar", "fixed-sd", "tau", "cost", "of-my-own")
         ),
         (
             [held(9, mode="tau"), held(9, mode="cost") | {"offered_per_s": 0.4, "limit": "none up to 9"}],
-            "tau and cost hold most: at least 9 users each.",
+            "cost holds every load that was tried, up to `most`. tau holds 9 users (0.360 req/s).",
         ),
         (
             [held(9, mode="tau", devices=2), held(9, mode="cost", devices=1), held(3, mode="tau", devices=1)],
-            "tau, devices 2; and cost, devices 1 hold most: 9 users (0.360 req/s) each, 3.000 times what tau, devices "
+            "tau (devices 2) and cost (devices 1) hold most: 9 users (0.360 req/s) each, 3.000 times what tau, devices "
             "1 does, which holds least.",
+        ),
+        (
+            [held(9, mode="tau"), held(18, mode="cost") | {"limit": "none up to 9"}],
+            "cost holds most: at least 18 users (0.720 req/s), at least 2.000 times what tau does, which holds least.",
+        ),
+        (
+            [held(9, mode=mode) | {"limit": "none up to 9"} for mode in MODES[:2]],
+            "fixed-ar and fixed-sd hold every load that was tried, up to `most`.",
+        ),
+        (
+            [held(9, mode="tau"), held(3, mode="fixed-ar"), held(99, mode="cost") | {"limit": "workload too short"}],
+            "The workload is too short to tell what cost holds: at twice the load hardly more is served, and the "
+            "targets are kept to its end (give it more `requests`, or a longer `duration_s`). Of the others, tau holds "
+            "most: 9 users (0.360 req/s), 3.000 times what fixed-ar does, which holds least.",
         ),
         ([held(9, mode="tau"), {"mode": "cost", "load": 0.0}], "tau holds most: 9 users (0.360 req/s); 1 of 2 com"),
     ],
@@ -97,6 +111,39 @@ def test_all_that_hold_as_many_are_named(tmp_path: Path, rows: list[Row], senten
     path = tmp_path / "study.toml"
     path.write_text(f'question = "capacity"\nslo.tpot_ms = 15\naxes.mode = ["tau", "cost"]\n{WORKLOAD}')
     assert answer_sentence(Results(load_study(path), tmp_path, rows, [])).startswith(sentence)
+
+
+TOO_SHORT = """
+question = "capacity"
+slo = { ttft_ms = 8000, tpot_ms = 100 }
+[workload]
+requests = 100
+arrivals = { kind = "poisson", rate_per_s = 16 }
+prompt = 100
+output = 20
+"""
+
+
+def test_no_capacity_is_told_of_a_workload_that_is_over_before_it_is_late(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(TOO_SHORT)
+    results = run_study(load_study(path), tmp_path / "out")
+    (row,) = results.answer_rows
+    assert row["limit"] == "workload too short" and row["load"] < 64
+    served = re.match(
+        r"The workload is too short to tell what it holds: at twice the load hardly more than ([\d.]+) req/s is served",
+        answer_sentence(results),
+    )
+    most = max(finding.row["served_per_s"] for finding in results.findings)
+    assert served and most / 1.1 < float(served[1]) <= most
+
+
+def test_a_study_that_is_cut_ranks_nobody_by_what_it_is_too_short_to_tell(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(TOO_SHORT.replace("[workload]", "axes.devices = [1, 2]\n[workload]"))
+    said = answer_sentence(run_study(load_study(path, requests=60), tmp_path / "out"))
+    assert said.startswith("The workload is too short to tell what any of 2 combinations holds: ")
+    assert said.endswith("(it is cut to 60 requests: give more).")
 
 
 def test_a_study_without_an_answer_says_nothing(tmp_path: Path) -> None:

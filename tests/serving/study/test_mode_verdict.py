@@ -41,7 +41,7 @@ def study(tmp_path: Path, text: str) -> Study:
     return load_study(path)
 
 
-def of_users(tmp_path: Path, users: dict[tuple[str, str], int]) -> str:
+def of_users(tmp_path: Path, users: dict[tuple[str, str], int], short: tuple[str, str] | None = None) -> str:
     rows: list[Row] = [
         {
             "hardware": hardware,
@@ -49,7 +49,7 @@ def of_users(tmp_path: Path, users: dict[tuple[str, str], int]) -> str:
             LOAD: count / 4,
             "users": count,
             "j_per_token": 1 / max(1, count),
-            "limit": "TTFT",
+            "limit": "workload too short" if (hardware, mode) == short else "TTFT",
         }
         for (hardware, mode), count in users.items()
     ]
@@ -64,6 +64,17 @@ def of_points(asked: Study, tmp_path: Path, figures: dict[str, tuple[float, ...]
         row = {"goodput_per_s": value, "e2e_mean_s": 1 / value, "j_per_token": 0.5, "judged": 9}
         findings.append(Finding(point, row))
     return mode_verdict(Results(asked, tmp_path, [], findings))
+
+
+def test_nothing_is_told_of_a_place_whose_workload_is_too_short(tmp_path: Path) -> None:
+    users = {
+        (hardware, mode): count
+        for hardware in ("elmoe3d-4gb", "elmoe3d-8gb")
+        for mode, count in (("fixed-ar", 10), ("fixed-sd", 20))
+    }
+    assert "elmoe3d-4gb" in of_users(tmp_path, users)
+    said = of_users(tmp_path, users, ("elmoe3d-4gb", "fixed-sd"))
+    assert "elmoe3d-8gb" in said and "elmoe3d-4gb" not in said
 
 
 def test_of_users_it_says_where_speculating_is_worth_it_by_how_much_and_where_not(tmp_path: Path) -> None:

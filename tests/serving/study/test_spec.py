@@ -128,6 +128,8 @@ def test_mlperfs_targets_are_presets(tmp_path: Path, preset: str) -> None:
         ('question = "sweep"\naxes = { workload.outptu.mean = [1] }\n', ("`outptu`", "output")),
         ('question = "sweep"\naxes = { workload.output.mean = [-1] }\n', ("`workload.output.mean` is -1",)),
         ('question = "capacity"\naxes = { load = [1] }\n', ("`question`", "no axis")),
+        ('question = "capacity"\n', ("line 1", "`question`", "none has any", "`slo`")),
+        ('question = "capacity"\nslo = { share = 0.9 }\n', ("line 1", "`question`", "none has any", "`slo`")),
         ('question = "capacity"\ncapacity = { attainment = 2 }\n', ("`capacity.attainment` is 2", "share")),
         ('question = "search"\n', ("`search` is missing",)),
         ('question = "search"\nsearch = { minimise = "j_per_token" }\n', ("`axes`", "nothing to search")),
@@ -190,11 +192,23 @@ def test_the_readme_tells_of_every_column_and_preset_and_its_studies_can_be_run(
     assert len(list(settings_of(load_study(study)))) == 8 and load_study(study).cost
     for kind, block in zip(("capacity", "search"), blocks[2:], strict=True):
         body = (
-            f'question = "{kind}"\n'
+            f'question = "{kind}"\nslo.ttft_ms = 1000\n'
             + block.partition("```")[0]
             + ("[axes]\ntau = [1, 2]\n" if kind == "search" else "")
         )
         assert load_study(write(tmp_path, body)).question
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'scenario.default_slo = "interactive"\n',
+        'axes.default_slo = ["interactive", "batch"]\n',
+        "variants.a = { workload.slo.interactive = 1.0 }\nvariants.b = { workload.slo.batch = 1.0 }\n",
+    ],
+)
+def test_a_capacity_is_by_the_classes_that_requests_name(tmp_path: Path, text: str) -> None:
+    assert load_study(write(tmp_path, f'question = "capacity"\n{text}'))
 
 
 def test_a_law_that_is_asked_for_takes_the_place_of_the_files(tmp_path: Path) -> None:
