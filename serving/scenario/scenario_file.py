@@ -61,12 +61,14 @@ def located_in(path: Path | None) -> Iterator[None]:
         raise ScenarioTable.load(path).located(ScenarioError.of(error)) from error
 
 
-def scenario_value(key: str, value: Any, where: str, beside: Collection[str] = ()) -> Any:
+def scenario_value(
+    key: str, value: Any, where: str, beside: Collection[str] = (), allowed: Collection[str] = tuple(KEYS)
+) -> Any:
     """Return a key's value, which is allowed by itself. Raise `ScenarioError`, which begins with `where`. What is no
-    key may also be meant to be one of those `beside`."""
-    if key not in KEYS:
+    key may also be meant to be one of those `beside`. Of all keys these are `allowed` here."""
+    if key not in allowed:
         raise UnknownKey(
-            f"{where}: there is no key `{key}`{meant(key, (*KEYS, *beside))}; allowed are {', '.join(KEYS)}."
+            f"{where}: there is no key `{key}`{meant(key, (*allowed, *beside))}; allowed are {', '.join(allowed)}."
         )
     found = KEYS[key].read(value, f"{where}: `{key}`")
     try:

@@ -1,8 +1,8 @@
 """Axes and variants of a study: settings by their dotted names, one list of values an axis, or a table of them a
 variant.
 
-A name is a key of the scenario (`tau`), one of the workload after its tables (`workload.output.mean`), or `load`: how
-many times as many requests a second, or users, as the workload says.
+A name is a key of the scenario (`tau`) that counts in virtual time, one of the workload after its tables
+(`workload.output.mean`), or `load`: how many times as many requests a second, or users, as the workload says.
 """
 
 from collections.abc import Iterator
@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from serving.scenario.key import keys_of
+from serving.scenario.listen_options import ListenOptions
+from serving.scenario.options import KEYS
 from serving.scenario.scenario_file import UnknownKey, scenario_value
 from serving.toml_table import COUNT, POSITIVE, TomlTable
 
@@ -18,6 +21,13 @@ LOAD, WORKLOAD = "load", "workload"
 Settings = dict[str, Any]
 Axes = dict[str, list[Any]]
 MOST_VALUES = 10_000
+# What only a server has, and virtual time does not: varied, it would be compared by nothing but its name. A scenario's
+# file may have it, as it is also a server's. (`api_keys` say whose requests limits of keys hold for.)
+OF_SERVERS = frozenset(keys_of(ListenOptions)) - {"api_keys"} | {
+    *("speed", "token_ahead", "text", "recording", "token_sources", "standby_sources"),
+    *("edges", "front_end", "front_end_port", "vllm_options"),
+}
+VARIABLE = tuple(name for name in KEYS if name not in OF_SERVERS)
 
 
 def axes_of(table: TomlTable) -> Axes:
@@ -74,8 +84,10 @@ def _setting(name: str, table: TomlTable, key: str, value: Any = None) -> Any:
         return table.checked(key, value, POSITIVE)
     if name.startswith(f"{WORKLOAD}."):
         return value
+    if name in OF_SERVERS:
+        raise table.error(key, "is a server's alone: nothing in virtual time turns on it, so it is not to be varied.")
     try:
-        return scenario_value(name, value, table.where(key), (LOAD, WORKLOAD))
+        return scenario_value(name, value, table.where(key), (LOAD, WORKLOAD), VARIABLE)
     except UnknownKey as error:
         beside = f"Beside these: `{LOAD}`, and `{WORKLOAD}.` with a key of the workload."
         raise table.failure(f"{error} {beside}") from error

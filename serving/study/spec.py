@@ -93,18 +93,38 @@ def study_of(table: StudyTable, requests: int | None = None, law: str | None = N
 
 
 def _check_settings(study: Study, table: TomlTable) -> None:
-    """Raise `StudyError` if a setting is given twice, or a law is asked for that the study varies."""
+    """Raise `StudyError` if a setting is given twice, or has nothing to decide, or a law is asked for that the study
+    varies."""
     varied = [*study.axes, *(name for settings in study.variants.values() for name in settings)]
     if study.law is not None and LAW in varied:
         raise table.error("question", f"is asked under the law {study.law} (--law), and the study varies `law` itself.")
+    _check_tau(study, varied, table)
     for variant, settings in study.variants.items():
         for name in settings:
             if name in study.axes:
-                raise table.error(f"variants.{variant}", f"sets `{name}`, which is an axis too: choose one.")
-    for what, values in (*study.axes.items(), ("seeds", list(study.seeds))):
+                sentence = f"sets `{name}`, which is an axis too: choose one."
+                raise table.below("variants", {}).error(variant, sentence)
+    for what, values in (*((f"axes.{name}", of) for name, of in study.axes.items()), ("seeds", list(study.seeds))):
         twice = [value for place, value in enumerate(values) if value in values[:place]]
         if twice:
-            raise table.error(what if what == "seeds" else f"axes.{what}", f"has {twice[0]!r} twice: once is enough.")
+            raise _error_at(table, what, f"has {twice[0]!r} twice: once is enough.")
+
+
+def _check_tau(study: Study, varied: list[str], table: TomlTable) -> None:
+    """Raise `StudyError` if `tau` is varied in a mode that asks for none."""
+    mode = study.scenario.get("mode", "")
+    chosen = {"mode", "fleet"} & set(varied) or "fleet" in study.scenario
+    if "tau" in varied and mode.startswith("fixed-") and not chosen:
+        sentence = f"is {mode!r}, in which nothing turns on `tau`, which the study varies."
+        raise _error_at(table, "scenario.mode", sentence)
+
+
+def _error_at(table: TomlTable, dotted: str, sentence: str) -> UsageError:
+    """Return an error about a key in tables of tables, with the line on which it stands."""
+    *tables, key = dotted.split(".")
+    for each in tables:
+        table = table.below(each, {})
+    return table.error(key, sentence)
 
 
 def _check_workloads(study: Study) -> None:
@@ -193,6 +213,10 @@ def _seeds(table: TomlTable) -> tuple[int, ...]:
     value = table.get("seeds", [])
     if not isinstance(value, list):
         raise table.wrong("seeds", value, "a list of whole numbers")
+    if "seeds" in table and not value:
+        raise table.wrong(
+            "seeds", value, "a list of whole numbers with one at least; left out, each combination runs once"
+        )
     for each in value:
         table.checked("seeds", each, WHOLE)
     return tuple(map(int, value))

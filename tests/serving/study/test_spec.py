@@ -110,6 +110,19 @@ def test_mlperfs_targets_are_presets(tmp_path: Path, preset: str) -> None:
     [
         ('question = "sweeep"\n', ("line 1", "`question`", "sweep or capacity or search or compare")),
         ('question = "sweep"\naxes = { hardwere = ["x"] }\n', ("line 2", "`hardwere`", "hardware", "`load`")),
+        ('question = "sweep"\n[axes]\nspeed = [0.5, 1]\n', ("line 3", "`axes.speed`", "a server's alone")),
+        ('question = "sweep"\naxes = { http_port = [1, 2] }\n', ("line 2", "`axes.http_port`", "a server's alone")),
+        ('question = "sweep"\n[variants.a]\ntext = "vllm"\n', ("line 3", "`variants.a.text`", "a server's alone")),
+        (
+            'question = "sweep"\n[axes]\ntau = [1, 2]\n[scenario]\nmode = "fixed-ar"\n',
+            ("line 5", "`scenario.mode` is 'fixed-ar'", "`tau`"),
+        ),
+        ('question = "sweep"\n[axes]\ntau = [2]\nload = [1, 1, 2]\n', ("line 4", "`axes.load` has 1.0 twice")),
+        (
+            'question = "sweep"\n[axes]\ntau = [2]\n[variants.a]\ntau = 3\n',
+            ("line 4", "`variants.a` sets `tau`", "an axis too"),
+        ),
+        ('question = "sweep"\nseeds = []\n', ("line 2", "`seeds` is []", "one at least")),
         ('question = "sweep"\naxes = { tau = [1, "x"] }\n', ("line 2", "`tau`", "'x'", "whole number")),
         ('question = "sweep"\naxes = { tau = [1, -1] }\n', ("line 2", "`tau` is -1", "at least 0")),
         ('question = "sweep"\n[axes]\nmode = ["tau", "art"]\n', ("line 3", "`mode` is 'art'", "fixed-ar")),
@@ -209,6 +222,14 @@ def test_the_readme_tells_of_every_column_and_preset_and_its_studies_can_be_run(
 )
 def test_a_capacity_is_by_the_classes_that_requests_name(tmp_path: Path, text: str) -> None:
     assert load_study(write(tmp_path, f'question = "capacity"\n{text}'))
+
+
+def test_what_a_server_alone_has_is_allowed_in_a_scenario_but_not_named_to_be_varied(tmp_path: Path) -> None:
+    assert load_study(write(tmp_path, 'question = "sweep"\nscenario.speed = 0.5\n')).scenario == {"speed": 0.5}
+    with pytest.raises(StudyError) as caught:
+        load_study(write(tmp_path, 'question = "sweep"\naxes.spped = [1]\n'))
+    allowed = str(caught.value).partition("allowed are ")[2]
+    assert "tau" in allowed and not any(f" {name}," in allowed for name in ("speed", "http_port", "text"))
 
 
 def test_a_law_that_is_asked_for_takes_the_place_of_the_files(tmp_path: Path) -> None:
