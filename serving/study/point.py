@@ -21,6 +21,7 @@ from serving.study.measures.percentiles import Percentile
 from serving.study.measures.targets import Targets
 from serving.study.run import Run, simulate
 from serving.study.summary import Row
+from serving.types import NEVER
 from serving.workload.arrivals import ClosedLoop
 from serving.workload.spec import Workload, workload_of
 from serving.workload.table import WorkloadError, WorkloadTable
@@ -75,9 +76,15 @@ class Point:
         window = {"from_s": self.from_s, "to_s": self.to_s}
         run = simulate(self.scenario, self.workload_made(), self.targets, **window, percentiles=self.percentiles)
         if run.summary["requests"] and not run.summary["judged"]:
-            last_s = run.requests.arrival_s.max()
-            raise WorkloadError(f"No request arrives in the window of `judge`; the last one arrives at {last_s:g} s.")
+            raise WorkloadError(self._none_judged(run.requests.arrival_s.max()))
         return run
+
+    def _none_judged(self, last_s: float) -> str:
+        """Return the sentence that nobody came in the window of those that are judged, and what to do about it."""
+        window = f"from {self.from_s:g} s (`judge.from_s`)" + (f" to {self.to_s:g} s" if self.to_s < NEVER else "")
+        longer = self.requests is not None and last_s < self.from_s
+        do = f" It is cut to {self.requests} requests: give more (--requests), or lower `from_s`." if longer else ""
+        return f"No request arrives in the window of `judge`, {window}; the last one arrives at {last_s:g} s.{do}"
 
     def row(self, run: Run) -> Row:
         """Return the figures of its run, with those of its cost, which are no part of the run."""

@@ -21,19 +21,24 @@ def duration(seconds: float) -> str:
     return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1000:.3g} ms"
 
 
+def figure(value: float) -> str:
+    """Three digits of a number, and never in scientific notation."""
+    return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
+
+
 # What a table has of a run's figures: its title and how it is written.
 FIGURES: dict[str, tuple[str, Callable[[float], str]]] = {
-    "offered_per_s": ("req/s", lambda value: f"{value:.3g}"),
+    "offered_per_s": ("req/s", figure),
     "attainment": ("SLO", lambda value: f"{value:.1%}"),
-    "goodput_per_s": ("good/s", lambda value: f"{value:.3g}"),
+    "goodput_per_s": ("good/s", figure),
     "ttft_mean_s": ("TTFT", duration),
     "ttft_p99_s": ("TTFT p99", duration),
     "tpot_mean_s": ("TPOT", duration),
     "tpot_p99_s": ("TPOT p99", duration),
     "tokens_per_s": ("tokens/s", lambda value: f"{value:,.0f}"),
-    "j_per_token": ("mJ/tok", lambda value: f"{value * 1000:.3g}"),
-    "cost_per_million_tokens": ("cost/Mtok", lambda value: f"{value:.3g}"),
-    "cost_per_user_month": ("/user/month", lambda value: f"{value:.3g}"),
+    "j_per_token": ("mJ/tok", lambda value: figure(value * 1000)),
+    "cost_per_million_tokens": ("cost/Mtok", figure),
+    "cost_per_user_month": ("/user/month", figure),
 }
 BASE = " /base"
 HIDDEN, CAVEATS = "point", "caveats"

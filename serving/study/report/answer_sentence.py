@@ -126,9 +126,9 @@ def _rate(name: str, row: Row) -> str:
 
 
 def _sweep(results: Results, rows: list[Row]) -> str:
-    parts = [f"{row['best by']}: {_place(row)} ({_figures(row)})" for row in rows]
-    if len(rows) > 1 and _place(rows[0]) == _place(rows[1]):
-        parts = [f"{listed(row['best by'] for row in rows)}: {_place(rows[0])} ({_figures(rows[0])})"]
+    parts = [f"{row['best by']}: {_place(row, ())} ({_figures(row)})" for row in rows]
+    if len(rows) > 1 and _place(rows[0], ()) == _place(rows[1], ()):
+        parts = [f"{listed(row['best by'] for row in rows)}: {_place(rows[0], ())} ({_figures(rows[0])})"]
     told = "; ".join(parts)
     return f"{told[0].upper()}{told[1:]}."
 
@@ -144,8 +144,8 @@ def _search(results: Results, rows: list[Row]) -> str:
     found = scale(question.figure, [row[question.figure]]).text(row[question.figure])
     most = "most" if question.sign < 0 else "least"
     if not row["kept"]:
-        return f"No place keeps all bounds; {_place(row)} comes closest, with {found} of {words(question.figure)}."
-    return f"{_place(row)} has the {most} {words(question.figure)} of {row['tried']} places: {found}."
+        return f"No place keeps all bounds; {_place(row, ())} comes closest, with {found} of {words(question.figure)}."
+    return f"{_place(row, ())} has the {most} {words(question.figure)} of {row['tried']} places: {found}."
 
 
 def _compare(results: Results, rows: list[Row]) -> str:
@@ -157,7 +157,8 @@ def _compare(results: Results, rows: list[Row]) -> str:
         for name in others[:MOST_NAMED]
         if any(row[VARIANT] == name for row in rows)
     ]
-    more = f"; and {len(others) - MOST_NAMED} variants more" if len(others) > MOST_NAMED else ""
+    left = len(others) - MOST_NAMED
+    more = f"; and {left} {'variant' if left == 1 else 'variants'} more" if left > 0 else ""
     return f"Beside {question.baseline}: {'; '.join(ratios)}{more}." if ratios else ""
 
 
@@ -174,12 +175,13 @@ def _span(ratios: list[float]) -> str:
     return f"{' to '.join(ends)} times the"
 
 
-def _place(row: Row) -> str:
-    """Return what tells an answer's place from the others, in words."""
-    return ", ".join(_settings(row))
+def _place(row: Row, beside: tuple[str, ...] = (LOAD,)) -> str:
+    """Return what tells an answer's place from the others, in words: of a capacity its load is the answer, and no part
+    of the place."""
+    return ", ".join(_settings(row, beside))
 
 
-def _settings(row: Row) -> list[str]:
-    beside = (LOAD, USERS, SEED, "best by", "limit", "kept", "tried", "error")
+def _settings(row: Row, more: tuple[str, ...] = (LOAD,)) -> list[str]:
+    beside = (*more, USERS, SEED, "best by", "limit", "kept", "tried", "error")
     names = [name for name in row if not is_figure(name) and name not in beside and name not in FIGURES]
     return [setting(name, row[name]) for name in names] or [THE_SCENARIO]

@@ -11,6 +11,7 @@ from serving.study.report import svg
 from serving.study.report.answer_sentence import answer_sentence
 from serving.study.results import Results
 from serving.study.summary import Row
+from serving.study.terminal_table import FIGURES
 
 WORKLOAD = """
 [workload]
@@ -35,6 +36,7 @@ def ran(folder: Path, text: str) -> Results:
             f'question = "sweep"\nslo.ttft_ms = 60000\n{HARDWARE}',
             r"Most goodput: .* \(.* req/s, .*/token\); least energy: ",
         ),
+        ('question = "sweep"\nslo.ttft_ms = 60000\naxes.load = [1, 2]\n', r"Most goodput and least energy: load 2 \("),
         (
             f'question = "capacity"\nslo.tpot_ms = 15\ncapacity = {{ tolerance = 1, most = 4 }}\n{HARDWARE}',
             r"stratum-s holds most: at least .* req/s, .* times what elmoe3d-4gb does, which holds least\.",
@@ -144,6 +146,19 @@ def test_a_study_that_is_cut_ranks_nobody_by_what_it_is_too_short_to_tell(tmp_pa
     said = answer_sentence(run_study(load_study(path, requests=60), tmp_path / "out"))
     assert said.startswith("The workload is too short to tell what any of 2 combinations holds: ")
     assert said.endswith("(it is cut to 60 requests: give more).")
+
+
+def test_a_study_that_is_cut_before_anybody_is_judged_says_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(f'question = "sweep"\njudge.from_s = 60\n{WORKLOAD}')
+    ((_, sentence),) = run_study(load_study(path, requests=5), tmp_path / "out").failed
+    assert "from 60 s (`judge.from_s`); the last one arrives at" in sentence
+    assert sentence.endswith("It is cut to 5 requests: give more (--requests), or lower `from_s`.")
+
+
+def test_a_table_has_no_scientific_notation() -> None:
+    _, told = FIGURES["j_per_token"]
+    assert [told(joules) for joules in (4.86, 0.9996, 0.01234)] == ["4,860", "1,000", "12.3"]
 
 
 def test_a_study_without_an_answer_says_nothing(tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ QUESTIONS = {
     "sweep": 'question = "sweep"',
     "capacity": 'question = "capacity"\ncapacity = { tolerance = 1, most = 2 }',
     "search": 'question = "search"\nsearch = { maximise = "ttft_p99_s" }',
-    "compare": 'question = "compare"\nvariants.slow = { tau = 20 }\nvariants.fast = { tau = 2 }',
+    "compare": 'question = "compare"\nvariants.slow = { max_num_seqs = 20 }\nvariants.fast = { max_num_seqs = 2 }',
 }
 
 
