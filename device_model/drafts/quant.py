@@ -29,8 +29,9 @@ class Scheme(Draft):
     def __init__(self, setup: XpuSetup) -> None:
         super().__init__(setup)
         size = ModelSize.of(setup.model)
-        experts = size.experts_bytes * draft_share(setup.model) if sliceable(setup.model) else 0.0
-        self.ext_bytes = experts + size.static_bytes * DRAFT_BITS / setup.model.static_weight_bits
+        self._experts_bytes = size.experts_bytes * draft_share(setup.model)
+        copied = 0.0 if self.leaves_cache else self._experts_bytes
+        self.ext_bytes = copied + size.static_bytes * DRAFT_BITS / setup.model.static_weight_bits
 
     @property
     def shape(self) -> DraftShape:
@@ -61,13 +62,10 @@ class Scheme(Draft):
     def _reads(self, device: DraftDevice, tokens: PassTokens, held: TierBytes, plan: StepPlan) -> ExpertReads:
         asked = self._asked(device, tokens, held, plan)
         found = device.expected.probe(asked) if plan.drafts is None else device.found_by_passes(asked)
-        return device.reads_of(found, self._copies_bytes(device))
+        return device.reads_of(found, self._experts_bytes)
 
     def _asked(self, device: DraftDevice, tokens: PassTokens, held: TierBytes, plan: StepPlan) -> CacheAsk:
         size = device.size
-        slices = least(held.hb_expert_bytes / self._copies_bytes(device), 1.0) * size.experts if size.experts else 0.0
+        slices = least(held.hb_expert_bytes / self._experts_bytes, 1.0) * size.experts if size.experts else 0.0
         held_as = HeldAs.WHOLE if self.leaves_cache else HeldAs.COPIES
         return CacheAsk(tokens, slices, held_as, drafts=plan.drafts)
-
-    def _copies_bytes(self, device: DraftDevice) -> float:
-        return device.size.experts_bytes * draft_share(self.setup.model)

@@ -73,15 +73,12 @@ class Experts:
         known = self._known.get(tokens)
         if known is None:
             drafts = tokens.each**self._locality.draft_exponent
-            choices = self._free_choices(tokens.sequences) * drafts + tokens.prefill
+            free = free_choices(self.top_share, self._locality.popularity_spread, tokens.sequences)
+            choices = free * drafts + tokens.prefill
             if len(self._known) >= KNOWN:
                 self._known.clear()
             known = self._known[tokens] = choices, 1.0 - (1.0 - self.top_share) ** choices
         return known
-
-    def _free_choices(self, sequences: int) -> float:
-        """Return how many free choices leave as many experts unread as those of so many sequences."""
-        return free_choices(self.top_share, self._locality.popularity_spread, sequences)
 
     def pooled(self, tokens: PassTokens, pool: Number) -> Number:
         """Return the expected share of the experts that a pass reads where routing is confined to the share `pool`

@@ -8,7 +8,6 @@ import logging
 import os
 import signal
 import sys
-from importlib.metadata import version
 from types import FrameType
 from typing import NoReturn
 
@@ -87,10 +86,20 @@ def need_of(command: str, error: ModuleNotFoundError) -> str | None:
     )
 
 
+class TellVersion(argparse.Action):
+    """Tells the version. To import what finds it takes some 20 ms, for which only who asks is to wait."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        print(f"foreserve {version('foreserve')}")
+        parser.exit()
+
+
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands and their options."""
     parser = Parser(prog="foreserve", description="Load-test the MoE accelerator that you don't have.")
-    parser.add_argument("--version", action="version", version=f"foreserve {version('foreserve')}")
+    parser.add_argument("--version", action=TellVersion, nargs=0, help="show the version, and exit")
     added = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in commands.found():
         module.add(added)
