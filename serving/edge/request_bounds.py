@@ -4,7 +4,7 @@ vLLM checks ids against the vocabulary, and most numbers. Refused here is what i
 raise, or stall other requests, in the source: text that no encoding carries, keys that are ours alone, endless lists.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ from vllm.sampling_params import SamplingParams
 from vllm.v1.engine import EngineCoreRequest
 
 from serving.admission.request_options import FIELDS
+from serving.edge.json_values import items_of, values_in
 from serving.edge.refusals import Invalid
 from serving.edge.schema_size import counted_properties
 
@@ -164,12 +165,9 @@ def check_text(field: str, said: Any) -> None:
 
 def check_integers(field: str, said: Any) -> None:
     """Raise `OutOfBounds` for a whole number, anywhere in `said`, of more than 64 bits."""
-    pending = [said]
-    while pending:
-        value = pending.pop()
+    for value in values_in(said):
         if isinstance(value, int) and value not in CARRIED:
             raise OutOfBounds(field, f"has a whole number of {value.bit_length()} bits, and may have one of 64.")
-        pending += (item for _, item in _items(value))
 
 
 def unencodable(said: Any) -> list[str] | None:
@@ -179,7 +177,7 @@ def unencodable(said: Any) -> list[str] | None:
         path, value = pending.pop()
         if isinstance(value, str) and not is_encodable(value):
             return _names(path)
-        for name, item in _items(value):
+        for name, item in items_of(value):
             if isinstance(name, str) and not is_encodable(name):
                 return [*_names(path), ascii(name)[1:-1]]
             pending.append(((path, str(name)), item))
@@ -201,13 +199,6 @@ def _names(path: Path) -> list[str]:
         path, name = path
         names.append(name)
     return names[::-1]
-
-
-def _items(value: Any) -> Iterator[tuple[str | int, Any]]:
-    if isinstance(value, Mapping):
-        yield from value.items()
-    elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        yield from enumerate(value)
 
 
 def _check_count(field: str, count: int, most: int) -> None:

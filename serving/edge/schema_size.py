@@ -1,8 +1,10 @@
 """Size of a JSON schema's grammar, as far as its text doesn't show it."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
+
+from serving.edge.json_values import values_in
 
 COUNTS = ("minProperties", "maxProperties")
 
@@ -17,20 +19,9 @@ def counted_properties(said: Any) -> int:
         schema = json.loads(said) if isinstance(said, str) else said
     except (ValueError, RecursionError):
         return 0
-    return sum(map(_counted, _objects(schema)))
+    return sum(_counted(each) for each in values_in(schema) if isinstance(each, Mapping))
 
 
 def _counted(schema: Mapping[str, Any]) -> int:
     named, counts = schema.get("properties"), [schema[name] for name in COUNTS if isinstance(schema.get(name), int)]
     return len(named) * min(len(named), max(counts)) if isinstance(named, Mapping) and counts else 0
-
-
-def _objects(value: Any) -> Iterator[Mapping[str, Any]]:
-    pending = [value]
-    while pending:
-        each = pending.pop()
-        if isinstance(each, Mapping):
-            yield each
-            pending += each.values()
-        elif isinstance(each, Sequence) and not isinstance(each, str | bytes):
-            pending += each
