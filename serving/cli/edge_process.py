@@ -21,7 +21,7 @@ from serving.edge.preflight import PreparedScenario, sharing
 from serving.process.background import in_background
 from serving.process.kept_process import read_given
 from serving.process.logs import start_logging
-from serving.process.optional_imports import without_package
+from serving.process.optional_imports import UNUSED, without_packages
 from serving.process.process_priority import become_urgent, defer_garbage, settle
 from serving.scenario.scenario import Scenario
 from serving.security.access import Access
@@ -106,7 +106,7 @@ async def build_engine(settings: EdgeSettings, flags: list[str]) -> "EmulatedLLM
 
     path, clock = Path(settings.path), WallClock(*settings.origin)
     wire, board = CoreWire(path), ArrivalBoard(path.parent)
-    with without_package("scipy"):
+    with without_packages(*UNUSED):
         config = engine_config(flags)
     renderer = renderer_of(config)
     await wire.ready()

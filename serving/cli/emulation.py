@@ -22,7 +22,7 @@ from serving.cluster.supervision.ray_watch import RayLost
 from serving.device.drafting_ranges import told_drafting
 from serving.edge.preflight import PreparedScenario
 from serving.process.background import in_background
-from serving.process.optional_imports import without_package
+from serving.process.optional_imports import UNUSED, without_packages
 from serving.process.process_priority import become_urgent, defer_garbage, may_be_realtime, settle
 from serving.process.run_folder import run_folder
 from serving.process.shutdown import until_told
@@ -123,7 +123,7 @@ async def build_engine(
     model = cluster.start_model(scenario, [spec for spec, _ in prepared.fleet], inbox.address)
     actors = cluster.Cluster(scenario, prepared.max_model_len, origin, inbox.address, model, sources)
     nodes = [actors.start_node(index, *member) for index, member in enumerate(prepared.fleet)]
-    with without_package("scipy"):
+    with without_packages(*UNUSED):
         config = engine_config(flags)
 
     from serving.edge.async_llm import EmulatedLLM, renderer_of

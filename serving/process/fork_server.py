@@ -19,7 +19,7 @@ from types import FrameType
 from typing import NoReturn
 
 from serving.process.forker import BACKLOG, STREAMS, forking
-from serving.process.optional_imports import without_package
+from serving.process.optional_imports import UNUSED, without_packages
 from serving.process.peer import Peer
 
 LOOK_S = 0.2
@@ -78,7 +78,7 @@ def preload(module: str) -> None:
     """Import a module of vLLM's or above it, and keep what is there from then on out of the garbage collector's way:
     else it would be copied to each fork."""
     gc.disable()
-    with without_package("scipy"):
+    with without_packages(*UNUSED):
         importlib.import_module(module)
     gc.collect()
     gc.freeze()
