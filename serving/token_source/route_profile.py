@@ -1,5 +1,6 @@
 """Profiles of routes: prompts run through the token model in vLLM, with its routers' choices for each token."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ import numpy as np
 from device_model.step import IntArray
 from serving.process.run_folder import run_folder
 from serving.token_model.route_format import format_of
-from serving.token_source.vllm_args import on_cpu, prepare_environment
+from serving.token_source.vllm_args import SECOND_RUNNER, on_cpu, prepare_environment
 
 CONTEXT = 2048
 
@@ -47,6 +48,8 @@ def answers(
     token_model: str, asked: Sequence[tuple[str, str]], max_tokens: int, seed: int, routed: bool
 ) -> list[RouteProfile]:
     """Answer prompts like `profile`, with routes only if `routed`; otherwise the routes are empty [0, 0, 0]."""
+    if routed and not on_cpu():
+        os.environ[SECOND_RUNNER] = "1"
     prepare_environment(token_model)
     with run_folder() as folder:
         return _answered(folder, token_model, asked, max_tokens, seed, routed)

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from serving.scenario.scenario import Scenario, is_bundled
+from serving.scenario.scenario import Scenario, ScenarioError, is_bundled
 from serving.token_model.config_file import hub_found
 
 CPU_KERNELS = "foreserve_cpu"
@@ -20,6 +20,9 @@ ROUTED_WORKER = "serving.token_source.worker.routed_worker.RoutedWorker"
 
 OF_THE_CACHE = frozenset({"kv_events_config", "prefix_caching_hash_algo"})
 """Fields of vLLM's engine arguments for its prefix cache, in whose place the emulated devices' stand."""
+
+SECOND_RUNNER = "VLLM_USE_V2_MODEL_RUNNER"
+"""The environment variable that has vLLM use the second of its model runners (1) or the first one (0)."""
 
 BUNDLED_TOOLS = ("--enable-auto-tool-choice", "--tool-call-parser=hermes")
 """How calls of tools are written, by the bundled models' chat template."""
@@ -49,6 +52,9 @@ def prepare_environment(token_model: str, threads: int = 1) -> None:
         # Else the first request for log probabilities keeps all others waiting for a C++ compiler, and the second too.
         "TORCHDYNAMO_DISABLE": "1" if on_cpu() else "0",
     }
+    if not on_cpu():
+        # vLLM's second model runner, which it prefers on GPUs, takes no logits processor such as `forced_replay`.
+        settings[SECOND_RUNNER] = "0"
     if is_bundled(token_model):
         # Else calls are guided by tags, whose JSON may have whitespace: a small model goes on with that to its limit.
         settings["VLLM_ENFORCE_STRICT_TOOL_CALLING"] = "0"
@@ -125,14 +131,11 @@ def vllm_flags(scenario: Scenario, max_model_len: int) -> list[str]:
     ]
     if is_bundled(scenario.token_model):
         flags += BUNDLED_TOOLS
-    traced = scenario.residency == "trace"
-    if traced and not on_cpu():
-        # Nobody knows the routes of tokens that a prefix cache spares the token model.
-        flags += ["--enable-return-routed-experts", "--no-enable-prefix-caching"]
+    worker = ROUTED_WORKER if has_routes(scenario, on_cpu()) else WORKER
     # In 0.32.0 on CPUs a seeded request whose prefill is cut into chunks ends in "CPU Generator does not use offset";
     # float32 is three times as fast there as bfloat16 emulated; a tiny prefix is computed sooner than found in a cache.
     for_cpu = [
-        f"--worker-cls={ROUTED_WORKER if traced else WORKER}",
+        f"--worker-cls={worker}",
         "--no-enable-chunked-prefill",
         "--no-enable-prefix-caching",
         f"--max-num-batched-tokens={max(max_model_len, 2048)}",
@@ -141,6 +144,19 @@ def vllm_flags(scenario: Scenario, max_model_len: int) -> list[str]:
         "--ir-op-priority=" + json.dumps({"rms_norm": [CPU_KERNELS], "fused_add_rms_norm": [CPU_KERNELS]}),
     ]
     return beside([*flags, *(for_cpu if on_cpu() else ())], scenario.vllm_options)
+
+
+def has_routes(scenario: Scenario, cpu: bool) -> bool:
+    """Return whether a scenario's devices follow the routes of the token model. Raise ScenarioError if it is on a GPU:
+    vLLM tells routes there by its second model runner only, which can't repeat the tokens of a source that died."""
+    traced = scenario.residency == "trace"
+    if traced and not cpu:
+        raise ScenarioError(
+            "`residency` is 'trace', which needs the token model on a CPU, and vLLM here is its GPU build; allowed is "
+            "'analytic', or a study, which takes routes that were recorded.",
+            "residency",
+        )
+    return traced
 
 
 def beside(flags: list[str], options: tuple[str, ...]) -> list[str]:
