@@ -10,6 +10,7 @@ from serving.study.caveats import caveats
 from serving.study.measures.percentiles import percentile_of
 from serving.study.point import shown
 from serving.study.report.answer_sentence import answer_sentence
+from serving.study.report.lead import leads
 from serving.study.report.mode_verdict import mode_verdict
 from serving.study.results import Results
 from serving.study.store import point_row
@@ -48,12 +49,13 @@ MOST_SHOWN = 40
 
 
 def to_json(results: Results) -> dict[str, Any]:
-    """Return the `answer` in a sentence, `answers` and `points`, a row each, the `verdict` on modes, if any, and the
-    `caveats` of the answers."""
+    """Return the `answer` in a sentence, `answers` and `points`, a row each, the `leads` of winners that it names, the
+    `verdict` on modes, if any, and the `caveats` of the answers."""
     points = [point_row(finding) for finding in results.findings]
     return {
         "answer": answer_sentence(results),
         "answers": results.told_rows,
+        "leads": [lead.told for lead in leads(results)],
         "verdict": mode_verdict(results),
         "points": points,
         "caveats": caveats(results),

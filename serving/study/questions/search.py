@@ -109,6 +109,10 @@ class Search:
         so."""
         return answers
 
+    def keeps(self, group: list[Finding]) -> bool:
+        """Tell whether a place, with all its seeds, keeps the constraints."""
+        return all(broken <= 0 for broken in self._broken(group))
+
     def _few(self, study: "Study") -> bool:
         return prod(map(len, _space(study).values())) <= self.trials
 

@@ -1,20 +1,20 @@
 """The answer of a study in a sentence or two, for those who read no table."""
 
 from serving.study.axes import LOAD
-from serving.study.point import SEED, VARIANT
+from serving.study.point import VARIANT
 from serving.study.questions.capacity import BEYOND, SHORT, Capacity
-from serving.study.questions.compare import FIGURES, Compare
+from serving.study.questions.compare import Compare
 from serving.study.questions.search import Search
 from serving.study.questions.sweep import Sweep
-from serving.study.report.units import listed, scale, setting, times, words
+from serving.study.report.lead import Lead, leads, percent, within_noise
+from serving.study.report.places import MOST_NAMED, USERS, place, places
+from serving.study.report.units import listed, scale, times, words
 from serving.study.results import Results
-from serving.study.summary import Row, is_figure
+from serving.study.summary import Row
 
-USERS, OFFERED, SERVED = "users", "offered_per_s", "served_per_s"
-THE_SCENARIO = "the scenario"
+OFFERED, SERVED = "offered_per_s", "served_per_s"
 # Of a comparison, the first of these that every run has more than nothing of.
 TOLD = ("goodput_per_s", "ttft_p99_s", "tpot_p99_s", "j_per_token")
-MOST_NAMED = 3
 ALIKE = 0.005
 
 
@@ -37,7 +37,7 @@ def _capacity(results: Results, rows: list[Row]) -> str:
         known, beyond = [*beyond, *known], []
     told = [_too_short(results, short, len(rows))] if short else []
     if beyond:
-        told.append(f"{_named(beyond)} {_verb(beyond)} every load that was tried, up to `most`.")
+        told.append(f"{places(beyond)} {_verb(beyond)} every load that was tried, up to `most`.")
     if known:
         told.append(_ranked(known, len(rows) == 1, bool(told)))
     none = f"; {len(rows) - len(held)} of {len(rows)} combinations hold none" if len(rows) > len(held) else ""
@@ -56,7 +56,7 @@ def _is_beyond(row: Row) -> bool:
 def _too_short(results: Results, short: list[Row], count: int) -> str:
     """Return what there is to say of rows that hold whatever comes, as all that comes is over before it is late: what
     they offer is no load that they could go on with, and tells nothing of who holds more."""
-    which = f"any of {count} combinations" if len(short) == count > 1 else _named(short) if count > 1 else "it"
+    which = f"any of {count} combinations" if len(short) == count > 1 else places(short) if count > 1 else "it"
     holds = "hold" if 1 < len(short) < count else "holds"
     served = f" than {_rate(SERVED, short[0])}" if count == 1 and SERVED in short[0] else ""
     cut = results.study.requests
@@ -71,13 +71,13 @@ def _ranked(held: list[Row], alone: bool, others: bool) -> str:
     """Return which of rows hold most, and least; `alone`: there is but one combination; `others` were told of."""
     most, least = _as_much_as(held[0], held), _as_much_as(held[-1], held)
     if others and len(held) == 1:
-        return f"{_named(most)} holds {_amount(most)}."
-    which = "It holds " if alone else f"{'Of the others, ' if others else ''}{_named(most)} {_verb(most)} most: "
+        return f"{places(most)} holds {_amount(most)}."
+    which = "It holds " if alone else f"{'Of the others, ' if others else ''}{places(most)} {_verb(most)} most: "
     also = ""
     if _held(most[0]) > _held(least[0]):
         does = "does" if len(least) == 1 else "do"
         ratio = f"{_at_least(most)}{times(_held(most[0]) / _held(least[0]))}"
-        also = f", {ratio} times what {_named(least)} {does}, which {_verb(least)} least"
+        also = f", {ratio} times what {places(least)} {does}, which {_verb(least)} least"
     return f"{which}{_amount(most)}{also}."
 
 
@@ -89,16 +89,6 @@ def _as_much_as(one: Row, rows: list[Row]) -> list[Row]:
     """Return the rows that hold as much as one of them, as far as is told."""
     users = one.get(USERS)
     return [row for row in rows if (users and row.get(USERS) == users) or _told_of(row) == _told_of(one)]
-
-
-def _named(rows: list[Row]) -> str:
-    """Return the places of rows in words: three at most, and how many more there are."""
-    if len(rows) == 1:
-        return _place(rows[0])
-    # Of places that are lists themselves nobody could tell where one ends.
-    places = [f"{first} ({', '.join(rest)})" if rest else first for first, *rest in map(_settings, rows[:MOST_NAMED])]
-    more = [f"{len(rows) - MOST_NAMED} more"] if len(rows) > MOST_NAMED else []
-    return listed([*places, *more])
 
 
 def _verb(rows: list[Row]) -> str:
@@ -126,11 +116,45 @@ def _rate(name: str, row: Row) -> str:
 
 
 def _sweep(results: Results, rows: list[Row]) -> str:
-    parts = [f"{row['best by']}: {_place(row, ())} ({_figures(row)})" for row in rows]
-    if len(rows) > 1 and _place(rows[0], ()) == _place(rows[1], ()):
-        parts = [f"{listed(row['best by'] for row in rows)}: {_place(rows[0], ())} ({_figures(rows[0])})"]
+    found = {"most" if lead.sign < 0 else "least": lead for lead in leads(results)}
+    # In the order of the rows: by goodput, by energy.
+    of_rows = [found.get(row["best by"].split()[0]) for row in rows]
+    parts = [_best_by(row, lead) for row, lead in zip(rows, of_rows, strict=True)]
+    if not any(map(_is_alike, of_rows)) and len(rows) > 1 and place(rows[0], ()) == place(rows[1], ()):
+        parts = [f"{listed(row['best by'] for row in rows)}: {place(rows[0], ())} ({_figures(rows[0])})"]
     told = "; ".join(parts)
-    return f"{told[0].upper()}{told[1:]}."
+    return f"{told[0].upper()}{told[1:]}.{_of_one_seed(list(found.values()))}"
+
+
+def _best_by(row: Row, lead: Lead | None) -> str:
+    if lead is None or not lead.alike:
+        return f"{row['best by']}: {place(row, ())} ({_figures(row)})"
+    return f"{row['best by']}: {_winners(lead)}, {_within(lead)} ({place(row, ())}: {_figures(row)})"
+
+
+def _is_alike(lead: Lead | None) -> bool:
+    return lead is not None and bool(lead.alike)
+
+
+def _winners(lead: Lead) -> str:
+    """Return the places that can't be told from the best, and it, in words."""
+    return places([lead.first, *lead.alike], ())
+
+
+def _within(lead: Lead) -> str:
+    """Return within what the winners are alike."""
+    return within_noise(lead.noise, lead.gap.seeds, len(lead.alike)) if lead.noise else "which are the same"
+
+
+def _of_one_seed(found: list[Lead]) -> str:
+    """Return the sentence that one seed can't tell a lead from chance, and how to ask for more; "" if there are several
+    seeds, or no leads."""
+    unknown = [lead for lead in found if lead.gap.noise is None and not lead.alike]
+    if not unknown:
+        return ""
+    over = listed(f"of {percent(lead.gap.lead)} over {place(lead.next, ())}" for lead in unknown)
+    which, are = ("a lead", "is") if len(unknown) == 1 else ("leads", "are")
+    return f" One seed cannot tell whether {which} {over} {are} more than chance: several can, as `seeds = [0, 1, 2]`."
 
 
 def _figures(row: Row) -> str:
@@ -144,8 +168,13 @@ def _search(results: Results, rows: list[Row]) -> str:
     found = scale(question.figure, [row[question.figure]]).text(row[question.figure])
     most = "most" if question.sign < 0 else "least"
     if not row["kept"]:
-        return f"No place keeps all bounds; {_place(row, ())} comes closest, with {found} of {words(question.figure)}."
-    return f"{_place(row, ())} has the {most} {words(question.figure)} of {row['tried']} places: {found}."
+        return f"No place keeps all bounds; {place(row, ())} comes closest, with {found} of {words(question.figure)}."
+    what, tried = f"the {most} {words(question.figure)}", f"of {row['tried']} places"
+    for lead in leads(results):
+        if lead.alike:
+            return f"{_winners(lead)} have {what} {tried}, {_within(lead)}: {found}."
+        return f"{place(row, ())} has {what} {tried}: {found}.{_of_one_seed([lead])}"
+    return f"{place(row, ())} has {what} {tried}: {found}."
 
 
 def _compare(results: Results, rows: list[Row]) -> str:
@@ -173,15 +202,3 @@ def _span(ratios: list[float]) -> str:
         return "as much"
     ends = dict.fromkeys((times(min(ratios)), times(max(ratios))))
     return f"{' to '.join(ends)} times the"
-
-
-def _place(row: Row, beside: tuple[str, ...] = (LOAD,)) -> str:
-    """Return what tells an answer's place from the others, in words: of a capacity its load is the answer, and no part
-    of the place."""
-    return ", ".join(_settings(row, beside))
-
-
-def _settings(row: Row, more: tuple[str, ...] = (LOAD,)) -> list[str]:
-    beside = (*more, USERS, SEED, "best by", "limit", "kept", "tried", "error")
-    names = [name for name in row if not is_figure(name) and name not in beside and name not in FIGURES]
-    return [setting(name, row[name]) for name in names] or [THE_SCENARIO]

@@ -10,6 +10,7 @@ from serving.study.point import VARIANT
 from serving.study.questions import by_settings, pooled
 from serving.study.results import Results
 from serving.study.store import caveats_of
+from serving.study.study import Finding
 from serving.study.summary import COMPONENTS, Row
 
 FIGURES = (
@@ -25,7 +26,8 @@ PARTS = (*COMPONENTS, IDLE)
 @dataclass(frozen=True, slots=True)
 class HardwareFigures:
     """Figures of one piece of hardware under the workload (`serving.study.summary.COLUMNS`; with several seeds their
-    mean), and `part_j` [6], its joules per output token by `PARTS`, which add up to `j_per_token`."""
+    mean), `part_j` [6], its joules per output token by `PARTS`, which add up to `j_per_token`, and its `runs`, one a
+    seed."""
 
     hardware: str
     system: str
@@ -33,6 +35,7 @@ class HardwareFigures:
     figures: Row
     part_j: tuple[float, ...]
     caveats: str = ""
+    runs: tuple[Finding, ...] = ()
 
     def __getitem__(self, name: str) -> float:
         value: float = self.figures[name]
@@ -67,5 +70,5 @@ def compared(results: Results) -> list[HardwareFigures]:
         tokens = pooled(group, "joules") / figures["j_per_token"] if figures["j_per_token"] else 1.0
         parts = tuple(pooled(group, f"{name}_joules") / tokens for name in PARTS)
         named = settings[VARIANT], hardware.system, hardware.tiers
-        found.append(HardwareFigures(*named, figures, parts, caveats_of(group)))
+        found.append(HardwareFigures(*named, figures, parts, caveats_of(group), tuple(group)))
     return found

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from serving.study.report.lead import gap_of, within_noise
 from serving.study.report.units import scale, share
 from serving.study.side_by_side.comparison import HardwareFigures
 
@@ -27,6 +28,8 @@ def sentences(found: Sequence[HardwareFigures], asked: bool) -> Iterator[str]:
     if asked:
         shares = ", ".join(f"{each.hardware} {share(round(each['attainment'], 4))}" for each in found)
         yield f"Requests within both targets: {shares}."
+    if any(len(each.runs) == 1 for each in found):
+        yield "One seed cannot tell which of these differences are chance: several can, as --seeds 0 1 2."
 
 
 def _least(found: Sequence[HardwareFigures], name: str, what: str, of_what: str, as_much: str) -> str:
@@ -41,6 +44,10 @@ def _least(found: Sequence[HardwareFigures], name: str, what: str, of_what: str,
     ratio = second[name] / first[name] if first[name] else 1.0
     if ratio < ALIKE:
         return f"{first.hardware} and {second.hardware} are alike in {_alike(name)}: {least}."
+    gap = gap_of(first.runs, second.runs, name, 1)
+    if gap.noise is not None and gap.is_alike:
+        alike = within_noise(gap.noise, gap.seeds)
+        return f"{first.hardware} and {second.hardware} are {alike}, in {_alike(name)}: {least}."
     return (
         f"{first.hardware} {what}: {least}; {second.hardware}, the next, takes {_times(ratio)} times {as_much} "
         f"({of.text(second[name])})."
