@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from serving.study.results import Results
+    from serving.study.runner import StudyProgress
     from serving.study.study import Study
 
 RESULTS = Path("results")
@@ -27,11 +28,25 @@ def run_shown(study: "Study", out: Path, cores: int | None, fresh: bool) -> "Res
 
             results = run_study(study, out, cores, show, fresh)
     except KeyboardInterrupt:
+        _say_outdated(shown, out)
         done = shown[0].done if shown else 0
         print(f"Ended. {done} points are kept in {out}: the same command goes on from there.", file=sys.stderr)
         raise
+    _say_outdated(shown, out)
     _say_failed(results)
     return results
+
+
+def _say_outdated(shown: "list[StudyProgress]", out: Path) -> None:
+    """Say how many kept points were of no use, as other code had made them."""
+    outdated = shown[0].outdated if shown else 0
+    if outdated:
+        points, were = ("1 point", "was") if outdated == 1 else (f"{outdated} points", "were")
+        print(
+            f"{points} in {out} {were} made by other code, or by other specs, than there are now, and "
+            f"{were} not used: foreserve computes them again.",
+            file=sys.stderr,
+        )
 
 
 def _say_failed(results: "Results") -> None:

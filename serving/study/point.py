@@ -60,9 +60,13 @@ class Point:
     @cached_property
     def key(self) -> str:
         """The key of the point's run: equal for equal runs by equal code, in any study."""
+        return self.key_of(code_digest())
+
+    def key_of(self, code: str) -> str:
+        """Return the key that the point's run has if it is made by code of that digest."""
         told = changed(self.scenario_keys), self.workload.values
         decides = msgspec.json.encode((*told, self.load, self.seed, self.requests, self._judged), order="deterministic")
-        return hashlib.sha256(decides + _files(self) + code_digest().encode()).hexdigest()[:16]
+        return hashlib.sha256(decides + _files(self) + code.encode()).hexdigest()[:16]
 
     @property
     def _judged(self) -> list[str]:

@@ -29,11 +29,13 @@ FEW_REQUESTS = 2_000
 
 @dataclass(slots=True)
 class StudyProgress:
-    """A study's progress. `expected` is a guess where later points depend on earlier findings."""
+    """A study's progress. `expected` is a guess where later points depend on earlier findings. Of those that are made,
+    `outdated` were kept, but by other code."""
 
     expected: int
     done: int = 0
     kept: int = 0
+    outdated: int = 0
     failed: int = 0
     began_s: float = field(default_factory=monotonic)
 
@@ -44,12 +46,9 @@ class StudyProgress:
 
     def __str__(self) -> str:
         left = "" if self.left_s is None else f", about {_clock(self.left_s)} left"
-        kept, failed = (
-            f", {count} {word}" if count else "" for count, word in ((self.kept, "kept"), (self.failed, "failed"))
-        )
-        return (
-            f"{_clock(self.elapsed_s)}  {self.done} of about {max(self.expected, self.done)} points{kept}{failed}{left}"
-        )
+        counts = {"kept": self.kept, "of other code": self.outdated, "failed": self.failed}
+        told = "".join(f", {count} {word}" for word, count in counts.items() if count)
+        return f"{_clock(self.elapsed_s)}  {self.done} of about {max(self.expected, self.done)} points{told}{left}"
 
     @property
     def left_s(self) -> float | None:
@@ -190,6 +189,7 @@ class StudyRunner:
         if key not in self._waiting:
             self._waiting[key] = set()
             self._to_make.append(point)
+            self._progress.outdated += self._store.is_of_other_code(point)
         self._waiting[key].add(index)
         return False
 

@@ -23,7 +23,7 @@ from serving.presentation.csv_rows import write_csv
 from serving.process.output_folder import make_folder
 from serving.scenario.listen_options import KEYS
 from serving.study.code_digest import code_digest
-from serving.study.point import shown
+from serving.study.point import Point, shown
 from serving.study.point_caveats import point_caveats
 from serving.study.questions import by_settings
 from serving.study.run import Run, pack, unpack
@@ -35,6 +35,7 @@ from serving.usage_error import CommandFailed
 
 # Of a run in which nothing was done too.
 BINS = pa.schema([(name, pa.float64()) for name in ("start_s", "width_s", *COLUMNS)])
+ABOUT = "about.json"
 PACKAGES = ("foreserve", "numpy", "ray", "optuna", "pyarrow")
 
 
@@ -46,8 +47,9 @@ class Store:
         for each in (folder, folder / "points"):
             make_folder("--out", each)
         self.folder = folder
+        self._other_code = _other_code_of(folder / ABOUT)
         (folder / "study.toml").write_text(study.text, encoding="utf-8")
-        (folder / "about.json").write_text(json.dumps(about(study), indent=1, default=str), encoding="utf-8")
+        (folder / ABOUT).write_text(json.dumps(about(study), indent=1, default=str), encoding="utf-8")
 
     def get(self, key: str) -> Run | None:
         """Return the run of a point that was made before; None if it was not, or not to the end."""
@@ -55,6 +57,10 @@ class Store:
             return unpack(self._path(key).read_bytes())
         except (OSError, msgspec.DecodeError):
             return None
+
+    def is_of_other_code(self, point: Point) -> bool:
+        """Tell whether a point was kept here by the study's last run, and other code made it: it must be made again."""
+        return bool(self._other_code) and self._path(point.key_of(self._other_code)).exists()
 
     def forget(self) -> None:
         """Keep none of the points."""
@@ -92,6 +98,15 @@ class Store:
 
     def _path(self, key: str) -> Path:
         return self.folder / "points" / f"{key}.msgpack"
+
+
+def _other_code_of(path: Path) -> str:
+    """Return the digest of the code that a folder's last run was made by, if it is another than this; otherwise ""."""
+    try:
+        code = json.loads(path.read_text(encoding="utf-8"))["code"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return ""
+    return code if isinstance(code, str) and code != code_digest() else ""
 
 
 def point_row(finding: Finding) -> Row:

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -13,11 +13,13 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from serving.cli.study_run import run_shown
 from serving.cluster.ray_session import ray_session
 from serving.scenario.scenario import Scenario
 from serving.scenario.slo import parse_classes
 from serving.simulation.simulator import Simulator
 from serving.study import Results, Targets, load_study, load_workload, run_study, simulate
+from serving.study.code_digest import code_digest
 from serving.study.point_factory import points_of
 from serving.study.runner import FEW_REQUESTS, has_few
 from serving.study.summary import COLUMNS
@@ -118,6 +120,41 @@ def test_a_study_keeps_its_points_and_names_those_that_fail(cores: int, tmp_path
     fresh = run_study(study, tmp_path / "fresh", cores=1)
     pd.testing.assert_frame_equal(fresh.points.drop(columns="wall_s"), first.points.drop(columns="wall_s"))
     assert len(pq.read_table(out / "points.parquet")) == 12 == len(pd.read_csv(out / "points.csv"))
+
+
+@pytest.fixture
+def other_specs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
+    """What makes the code, with the specs that belong to it, another than it was."""
+
+    def change() -> None:
+        (tmp_path / "specs" / "models").mkdir(parents=True)
+        (tmp_path / "specs" / "models" / "mine.toml").write_text("# none yet")
+        monkeypatch.setenv("FORESERVE_SPECS", str(tmp_path / "specs"))
+        code_digest.cache_clear()
+
+    yield change
+    code_digest.cache_clear()
+
+
+def test_kept_points_of_other_code_are_counted_once_and_made_again(
+    other_specs: Callable[[], None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, out = SWEEP.replace(FAILING, ""), tmp_path / "out"
+    run_shown(load_study(written(tmp_path, text)), out, None, fresh=False)
+    assert capsys.readouterr().err == ""
+    other_specs()
+    again = load_study(written(tmp_path, text.replace("1, 2]", "1, 2, 3]")))
+    seen = []
+    run_study(again, tmp_path / "fresh", on_progress=lambda progress: seen.append(progress.outdated))
+    results = run_shown(again, out, None, fresh=False)
+    assert seen[-1] == 0 and len(results.points) == 4
+    told = capsys.readouterr().err
+    assert told == (
+        f"3 points in {out} were made by other code, or by other specs, than there are now, and were not used: "
+        "foreserve computes them again.\n"
+    )
+    run_shown(again, out, None, fresh=False)
+    assert capsys.readouterr().err == ""
 
 
 SMALL = """
