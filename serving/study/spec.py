@@ -24,13 +24,15 @@ from serving.study.questions.search import Search
 from serving.study.questions.sweep import Sweep
 from serving.study.study import Question, Study
 from serving.study.summary import COLUMNS
-from serving.toml_table import AT_LEAST_0, POSITIVE, WHOLE, AllowedNumber, TomlTable
+from serving.toml_table import AT_LEAST_0, POSITIVE, AllowedNumber, TomlTable
 from serving.types import NEVER
 from serving.usage_error import UsageError
 from serving.workload.table import WorkloadTable
 
 LAW = "law"
 PERCENT = AllowedNumber("a number above 0 and below 100", lambda value: 0 < value < 100)
+# A column of tables has its numbers in 64 bits.
+SEED = AllowedNumber(f"a whole number from 0 to {2**63 - 1}", lambda value: 0 <= value < 2**63 and value == int(value))
 QUESTIONS: dict[str, type[Question]] = {"sweep": Sweep, "capacity": Capacity, "search": Search, "compare": Compare}
 
 
@@ -218,7 +220,7 @@ def _seeds(table: TomlTable) -> tuple[int, ...]:
             "seeds", value, "a list of whole numbers with one at least; left out, each combination runs once"
         )
     for each in value:
-        table.checked("seeds", each, WHOLE)
+        table.checked("seeds", each, SEED)
     return tuple(map(int, value))
 
 

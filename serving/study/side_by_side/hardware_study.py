@@ -14,7 +14,8 @@ from serving.policies.placement import TOPIC
 from serving.scenario.fleet import located
 from serving.scenario.scenario import Scenario
 from serving.study.measures.targets import Targets
-from serving.study.spec import StudyTable, study_of
+from serving.study.side_by_side.options_table import OptionsTable
+from serving.study.spec import study_of
 from serving.study.study import Study
 from serving.types import NEVER
 from serving.usage_error import UsageError
@@ -51,7 +52,7 @@ def hardware_study(asked: SideBySide, out: Path) -> Study:
     has_topics = load_workload(asked.workload, requests=asked.requests).topics is not NOBODY
     follows = {name: _follows_topics(name, asked) and has_topics for name in asked.hardware}
     text = _text(asked, follows)
-    return study_of(StudyTable(tomllib.loads(text), out / NAME, text), asked.requests)
+    return study_of(OptionsTable(tomllib.loads(text), out / NAME, text), asked.requests)
 
 
 def _check_names(hardware: tuple[str, ...]) -> None:

@@ -88,6 +88,11 @@ def test_what_it_leaves_can_be_run_again_as_a_study(workload: Path, tmp_path: Pa
         ({"model": "gpt-9"}, "no model 'gpt-9'; those that exist are"),
         ({"model": "mixtral-8x7b"}, "a6000 cannot serve mixtral-8x7b: The model does not fit"),
         ({"seeds": (1, 2, 1)}, "seed 1 is named twice"),
+        (
+            {"seeds": (2**63,)},
+            r"^--seeds is 9223372036854775808: it must be a whole number from 0 to 9223372036854775807",
+        ),
+        ({"devices": 257}, "^--devices: `devices` is 257: it must be at most 256"),
         ({"workload": Path("no-such.toml")}, "Cannot read the workload no-such.toml"),
     ],
     ids=lambda each: "" if isinstance(each, str) else next(iter(each)),
@@ -105,6 +110,15 @@ def test_a_workload_that_is_none_is_refused_with_its_line(workload: Path, tmp_pa
     workload.write_text(WORKLOAD + "prompts = 3\n")
     with pytest.raises(UsageError, match=r"workload.toml, line 6: there is no key `prompts`"):
         hardware_study(SideBySide(HARDWARE, workload, "olmoe-1b-7b"), tmp_path)
+
+
+def test_what_no_hardware_could_serve_is_told_of_the_option_and_not_of_a_file_that_nobody_wrote(
+    workload: Path, tmp_path: Path
+) -> None:
+    workload.write_text(WORKLOAD.replace("prompt = 80", "prompt = 100000"))
+    with pytest.raises(UsageError, match=rf"^--workload {workload} has no request that could ever be served: ") as said:
+        hardware_study(SideBySide(HARDWARE, workload, "olmoe-1b-7b"), tmp_path / "out")
+    assert "study.toml" not in str(said.value)
 
 
 def figures(hardware: str, **values: float) -> HardwareFigures:
