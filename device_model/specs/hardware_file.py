@@ -37,6 +37,8 @@ VARIANTS = (
     "Stratum with other layers or without tiers, as stratum-l-256 and stratum-s-512-flat"
 )
 """Names without a file of their own, in words."""
+OWN_FILE = "./NAME.toml"
+"""How hardware of one's own is named."""
 
 
 def find_hardware(name: str) -> Hardware | None:
@@ -65,14 +67,15 @@ def load_hardware(name: str) -> Hardware:
     """Return the hardware that `find_hardware` finds. Raise UnknownName if there is none, SpecError for a bad file."""
     found = find_hardware(name)
     if found is None and is_file(name):
-        raise UnknownName(f"There is no file {name!r} of hardware.", "hardware")
+        allowed = f"the path of a file, such as {OWN_FILE}, or a name without {SUFFIX}"
+        raise UnknownName(f"There is no file {name!r} of hardware; allowed is {allowed}.", "hardware")
     if found is None:
         sizes = (
             f", and ELMoE-3D's sizes from {LOW_GIB} to {HIGH_GIB} GB in steps of {BANK_GIB} GB (a bank)"
             if BETWEEN.fullmatch(name)
             else ""
         )
-        raise unknown("hardware", name, names_in(FOLDER), sizes)
+        raise unknown("hardware", name, names_in(FOLDER), sizes, f"; or a file of yours, by its path: {OWN_FILE}")
     return found
 
 

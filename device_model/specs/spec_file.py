@@ -81,12 +81,13 @@ def check_name(name: str, kind: str, folder: Path, suffix: str = ".toml") -> Non
         raise unknown(kind, name, names_in(folder, suffix))
 
 
-def unknown(kind: str, name: str, names: Sequence[str], also: str = "") -> UnknownName:
+def unknown(kind: str, name: str, names: Sequence[str], also: str = "", own: str = "") -> UnknownName:
     """Return the error for a name that there is not, with those that there are, and the nearest of them; or with
-    what is allowed, `also`, of names like it."""
+    what is allowed, `also`, of names like it; and what is allowed of one's `own`."""
     near = [each for each in nearest(name, names) if not also or is_a_letter_off(name, each)]
     exist = ", ".join(names) or "none"
-    return UnknownName(f"There is no {kind} {name!r}{hint(near, mark='')}; those that exist are {exist}{also}.", kind)
+    sentence = f"There is no {kind} {name!r}{hint(near, mark='')}; those that exist are {exist}{also}{own}."
+    return UnknownName(sentence, kind)
 
 
 def read_named(form: type[Spec], kind: str, name: str, folder: Path) -> Spec:

@@ -59,13 +59,19 @@ def test_another_size_is_refused_with_those_that_there_are(name):
     assert str(caught.value).startswith(
         f"There is no hardware {name!r}; those that exist are 2xh100, 4xh100, a100-8gb, "
     )
-    assert str(caught.value).endswith(", and ELMoE-3D's sizes from 4 to 8 GB in steps of 0.25 GB (a bank).")
+    assert str(caught.value).endswith(
+        ", and ELMoE-3D's sizes from 4 to 8 GB in steps of 0.25 GB (a bank); "
+        "or a file of yours, by its path: ./NAME.toml."
+    )
 
 
 @pytest.mark.parametrize("name", ["elmoe3d-sixgb", "elmoe3d--5gb", "elmoe3d-5e0gb", "dgx", "../hardware/elmoe3d-6gb"])
 def test_what_is_no_size_is_refused_with_the_files_that_exist(name):
-    with pytest.raises(UnknownName, match=r"There is no hardware .*; those that exist are .*elmoe3d-4gb, elmoe3d-8gb"):
+    with pytest.raises(
+        UnknownName, match=r"There is no hardware .*; those that exist are .*elmoe3d-4gb, elmoe3d-8gb"
+    ) as caught:
         load_hardware(name)
+    assert str(caught.value).endswith("stratum-xl; or a file of yours, by its path: ./NAME.toml.")
 
 
 def test_a_file_of_your_own_is_hardware_and_is_read_anew_when_it_changes(tmp_path):
@@ -76,7 +82,7 @@ def test_a_file_of_your_own_is_hardware_and_is_read_anew_when_it_changes(tmp_pat
     assert load_device("auto", str(path), "olmoe-1b-7b").setup.hardware.hbm_gb_per_s == 3350
     path.write_text(text.replace("hbm_gb_per_s = 3350", "hbm_gb_per_s = 1000"))
     assert load_hardware(str(path)).hbm_gb_per_s == 1000
-    with pytest.raises(UnknownName, match=r"There is no file '.*none.toml' of hardware."):
+    with pytest.raises(UnknownName, match=r"There is no file '.*none.toml' of hardware; allowed is the path of a file"):
         load_hardware(str(tmp_path / "none.toml"))
 
 
