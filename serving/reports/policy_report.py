@@ -5,6 +5,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+
 from serving.presentation.picture import write_png
 from serving.presentation.table import Table
 from serving.process.output_folder import make_folder
@@ -39,29 +41,41 @@ def write(results: dict[str, Any], command: str, folder: Path) -> list[Path]:
 
 def markdown(results: dict[str, Any], command: str, picture: str = "") -> str:
     """Return the whole report as Markdown, with a link to the `picture` that lies beside it, if one does."""
-    lines = [
-        "# What each policy does",
-        "",
-        f"`{command}`: {results['requests']} requests of all topics and SLO classes.",
-    ]
-    lines += ["Times are emulated; TPOT and TTFT are means over requests, hits and modes those of decode steps.", ""]
+    parts = _parts(results, command, picture)
+    return "\n".join(part.markdown() if isinstance(part, Table) else part for part in parts) + "\n"
+
+
+def show(results: dict[str, Any], command: str, console: Console) -> None:
+    """Print the report in a terminal, with tables that there is room for."""
+    for part in _parts(results, command):
+        console.print(part, markup=False, highlight=False)
+        if isinstance(part, Table):
+            console.print()
+
+
+def _parts(results: dict[str, Any], command: str, picture: str = "") -> Iterator[str | Table]:
+    """Yield lines and tables of the report."""
+    yield from ("# What each policy does", "")
+    yield f"`{command}`: {results['requests']} requests of all topics and SLO classes."
+    yield from ("Times are emulated; TPOT and TTFT are means over requests, hits and modes those of decode steps.", "")
     for kind, rows in groupby(results["runs"], key=lambda row: row["kind"]):
-        lines += [f"## {kind.capitalize()}", "", table(list(rows))]
-    lines += ["## A load that rises and falls through tau, and one that wavers about it", "", told_loads(), ""]
-    lines += [ramp_table(results["ramp"])]
+        yield from (f"## {kind.capitalize()}", "", table(list(rows)))
+    yield from ("## A load that rises and falls through tau, and one that wavers about it", "", told_loads(), "")
+    yield ramp_table(results["ramp"])
     if picture:
-        lines += [f"![tokens per second by users, up and down]({picture}.png)", ""]
-    told = [*sentences(results), *results["caveats"]]
-    return "\n".join([*lines, "## In sentences", "", *(f"- {sentence}" for sentence in told)]) + "\n"
+        yield from (f"![tokens per second by users, up and down]({picture}.png)", "")
+    yield from ("## In sentences", "")
+    for sentence in (*sentences(results), *results["caveats"]):
+        yield f"- {sentence}"
 
 
-def table(rows: list[Row]) -> str:
-    """Markdown: a line for each load and policy."""
+def table(rows: list[Row]) -> Table:
+    """Return a line for each load and policy."""
     lines = []
     for row in rows:
         cells = [form.format(row[key] * SCALES[key] if key in SCALES else row[key]) for key, form in COLUMNS.values()]
         lines.append([f"{row['load']:g} ({row['rate_per_s']:.2f}/s)", row["policy"], *cells])
-    return Table(["load", "policy", *COLUMNS], lines, words=(0, 1)).markdown()
+    return Table(["load", "policy", *COLUMNS], lines, words=(0, 1))
 
 
 def sentences(results: dict[str, Any]) -> Iterator[str]:

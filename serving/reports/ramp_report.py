@@ -37,8 +37,8 @@ def told_loads() -> str:
     )
 
 
-def ramp_table(rows: list[Row]) -> str:
-    """Markdown: a line for each hardware and policy."""
+def ramp_table(rows: list[Row]) -> Table:
+    """Return a line for each hardware and policy."""
     lines = []
     for hardware, policy in dict.fromkeys((row["hardware"], row["policy"]) for row in rows):
         up, down = ways(rows, hardware, policy)
@@ -48,7 +48,7 @@ def ramp_table(rows: list[Row]) -> str:
         cells = [f"{np.mean(up):.1f}", f"{np.mean(down):.1f}", f"{np.mean(down) / np.mean(up):.3f}"]
         cells += [f"{np.mean(wavers):.1f}", f"{whole[0]}, {whole[1]}", f"{most[0]}, {most[1]}"]
         lines.append([hardware, policy, *cells])
-    return Table(COLUMNS, lines, words=(0, 1)).markdown()
+    return Table(COLUMNS, lines, words=(0, 1))
 
 
 def ramp_sentences(rows: list[Row]) -> Iterator[str]:

@@ -114,10 +114,10 @@ def show(validation: Validation, console: Console) -> None:
 def _cells(validation: Validation) -> Table:
     both = [validation.judged[law] for law in Law]
     rows = [_row(bounded, published) for bounded, published in zip(*both, strict=True)]
-    laws = [column for law in Law for column in (f"AR {law}", "off", "SD", "off")]
+    laws = [column for law in Law for column in (f"AR {law}", "AR off", f"SD {law}", "SD off")]
     heads = ["HB", "target", "draft", "batch", "alpha", "AR paper", "highest", "SD paper", *laws]
     heads += [f"hits {Law.PUBLISHED}", "held", ""]
-    return Table(heads, rows, words=(1, 2, len(heads) - 1))
+    return Table(heads, rows, words=(1, 2, len(heads) - 1), keys=heads.index("alpha") + 1)
 
 
 def _row(bounded: JudgedCell, published: JudgedCell) -> list[str]:

@@ -35,9 +35,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 def run(args: argparse.Namespace) -> int:
     """Run `foreserve explain`; return its exit code."""
-    from rich.console import Console
-
-    from serving.presentation.wide_console import UNCUT
+    from serving.presentation.wide_console import wide_console
     from serving.reports.explain import show
     from serving.reports.explanation import Drafts, explained
     from serving.scenario.scenario import Scenario
@@ -50,8 +48,5 @@ def run(args: argparse.Namespace) -> int:
     tree = (args.depth, args.width, args.verify)
     drafts = Drafts(scenario.members[0].draft or None, tree, args.acceptance)
     names = (args.system, args.hardware, args.model, args.law)
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = UNCUT
-    show(explained(names, drafts, args.batch, args.context), console)
+    show(explained(names, drafts, args.batch, args.context), wide_console())
     return 0

@@ -30,11 +30,12 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 def run(args: argparse.Namespace) -> int:
     """Run `foreserve policies`; return its exit code."""
     from serving.presentation.json_text import json_text
+    from serving.presentation.wide_console import wide_console
     from serving.process.output_folder import make_folder
     from serving.process.progress_line import ProgressLine
     from serving.reports.policy_comparison import compare
     from serving.reports.policy_needs import check_device
-    from serving.reports.policy_report import markdown, write
+    from serving.reports.policy_report import markdown, show, write
     from serving.scenario.scenario import Scenario
 
     scenario = Scenario(**{name: getattr(args, name) for name in (*EMULATED, "law")})
@@ -50,5 +51,9 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json_text(results, ROWS))
     elif not args.out:
-        print(markdown(results, command), end="")
+        console = wide_console()
+        if console.is_terminal:
+            show(results, command, console)
+        else:
+            print(markdown(results, command), end="")
     return 0

@@ -1,10 +1,12 @@
 """Is the comparison of policies fair, and do the policies do what they are for?"""
 
 import dataclasses
+import io
 import json
 from itertools import product
 
 import pytest
+from rich.console import Console
 
 from device_model.load import load_device
 from serving.cli.main import make_parser
@@ -15,7 +17,7 @@ from serving.policies.modes import Modes
 from serving.policies.step_options import StepOptions
 from serving.reports import mode_ramp, policy_comparison
 from serving.reports.policy_comparison import PolicyFigures, figures, mixed, run
-from serving.reports.policy_report import markdown, write
+from serving.reports.policy_report import markdown, show, write
 from serving.scenario.scenario import Scenario
 from serving.scheduler.config import Limits, SchedulerRules
 from serving.simulation.node import VirtualNode
@@ -117,3 +119,8 @@ def test_the_report_has_every_run_and_the_json_is_json(tmp_path, capsys, monkeyp
     assert (tmp_path / "ramp.png").stat().st_size > 10_000
     assert markdown(results, "x").count("\n| 0.9 ") == len(results["runs"])
     assert len(write(results, "x", tmp_path)) == 2
+    narrow = Console(width=80, file=io.StringIO())
+    show(results, "x", narrow)
+    assert isinstance(narrow.file, io.StringIO)
+    lines = narrow.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80 and sum("tokens/s" in line and "policy" in line for line in lines) >= 5
