@@ -17,6 +17,7 @@ from serving.reports.mode_ramp import ramp_rows
 from serving.scenario.scenario import Scenario
 from serving.scenario.slo import SloClass
 from serving.scheduler.config import BATCHING, PREFILL
+from serving.simulation.few_requests import few_judged
 from serving.simulation.model_caveats import model_caveats, shares_of
 from serving.simulation.node import Outcome
 from serving.simulation.simulator import Simulator
@@ -31,6 +32,8 @@ HOLD_S = 2.0
 # Of the scenario's classes: a third in a hurry, and as many that nobody waits for.
 SHARES = (0.3, 0.3, 0.4)
 CHUNK_TOKENS = 256
+# Of requests, as 99th percentiles are told.
+SHARE = 0.99
 # How far topics can be followed if nobody is in a hurry.
 UNHURRIED, UNHURRIED_S = "batching, plain decoding, nobody in a hurry", 60.0
 SMALL = "elmoe3d-4gb"  # where SD pays from a batch of five on only
@@ -103,8 +106,19 @@ def compare(
     for hardware in hardware_names:
         ramps += list(ramp_rows(scenario, hardware))
         done()
-    told = {"requests": requests, "seed": seed, "law": scenario.law, "caveats": model_caveats(scenario, shares)}
+    caveats = [*model_caveats(scenario, shares), *_of_draws(len(runs), requests, seed)]
+    told = {"requests": requests, "seed": seed, "law": scenario.law, "caveats": caveats}
     return told | {"runs": runs, "ramp": ramps}
+
+
+def _of_draws(runs: int, requests: int, seed: int) -> Iterator[str]:
+    """Yield what the requests, as they were drawn, cannot tell."""
+    if few := few_judged([requests] * runs, SHARE, "runs"):
+        yield few
+    yield (
+        f"All runs but the ramps are of one seed ({seed}), which cannot tell whether policies differ by more than "
+        f"chance: others can, as --seed {seed + 1}."
+    )
 
 
 def kinds(base: Scenario) -> Iterator[tuple[str, Scenario, dict[str, dict[str, Any]]]]:

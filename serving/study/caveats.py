@@ -4,8 +4,9 @@ assumed, and what was asked or judged of too few requests."""
 from device_model.specs.law import Law
 from serving.device.drafting_by_law import MOST, drafting_by_law
 from serving.device.drafting_ranges import told_ranges
+from serving.simulation.few_requests import few_judged
 from serving.simulation.model_caveats import of_law, of_locality, of_range
-from serving.study.point_caveats import RULE_OF_THREE, enough, is_few, judged_of
+from serving.study.point_caveats import judged_of
 from serving.study.questions import by_settings
 from serving.study.questions.capacity import Capacity
 from serving.study.results import Results
@@ -63,18 +64,8 @@ def _of_never_served(rows: list[Row]) -> str:
 
 def _of_few(results: Results) -> str:
     """Say where fewer requests were judged than can tell of the share that is asked; seeds together."""
-    share = results.study.asked_share
-    judged = [judged_of(runs) for runs in _told_by(results)]
-    few = [count for count in judged if is_few(count, share)]
-    if not few:
-        return ""
-    late = min(1.0, RULE_OF_THREE / min(few))
     what = "answers" if isinstance(results.study.question, Capacity) else "places"
-    return (
-        f"Few requests were judged: {min(few)} where they are fewest, fewer than {enough(share)} in {len(few)} of "
-        f"{len(judged)} {what}. Even if none of so few is late, {late:.1%} of all may be: a share of "
-        f"{share * 100:.4g} % is not known."
-    )
+    return few_judged([judged_of(runs) for runs in _told_by(results)], results.study.asked_share, what)
 
 
 def _told_by(results: Results) -> list[list[Finding]]:

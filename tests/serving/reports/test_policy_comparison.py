@@ -109,7 +109,14 @@ def test_the_report_has_every_run_and_the_json_is_json(tmp_path, capsys, monkeyp
     printed = capsys.readouterr().out
     results = json.loads(printed)
     assert {row["kind"] for row in results["runs"]} >= {"batching", "mode", "prefill"}
+    *_, few, one_seed = results["caveats"]
+    count = len(results["runs"])
+    assert few.startswith(
+        f"Few requests were judged: 8 where they are fewest, fewer than 300 in {count} of {count} runs."
+    )
+    assert "one seed (0)" in one_seed and one_seed.endswith("--seed 1.")
     text = (tmp_path / "report.md").read_text()
+    assert f"- {few}\n- {one_seed}\n" in text
     assert all(f"| {row['policy']} |" in text for row in results["runs"]) and "`cost` against the better" in text
     assert text.count("\n| elmoe3d-4gb |") == 4 and text.count("- `tau` on elmoe3d") == 2
     counts: list[tuple[int, int]] = []
