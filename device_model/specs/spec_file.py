@@ -28,11 +28,18 @@ def own_folder(folder: Path) -> Path | None:
     """Return the folder of a user's own specs that stands beside `folder`, one of `SPECS`: that of the same name below
     the one that `FORESERVE_SPECS` names. None if there is none. Raise SpecError if what it names is no folder."""
     place = _own_place(folder)
-    own = os.environ.get(OWN_SPECS, "")
-    if place is not None and not Path(own).is_dir():
-        what = "the folder with your models/, hardware/ or calibration/ in it, or leave it unset"
-        raise SpecError(f"{OWN_SPECS} is {own!r}, and there is no such folder; allowed is {what}.")
+    if place is not None and (missing := missing_own_folder()):
+        raise SpecError(missing)
     return place
+
+
+def missing_own_folder() -> str:
+    """Return the sentence that what `FORESERVE_SPECS` names is no folder; "" if it is one, or names nothing."""
+    own = os.environ.get(OWN_SPECS, "")
+    if not own or Path(own).is_dir():
+        return ""
+    what = "the folder with your models/, hardware/ or calibration/ in it, or leave it unset"
+    return f"{OWN_SPECS} is {own!r}, and there is no such folder; allowed is {what}."
 
 
 def _own_place(folder: Path) -> Path | None:

@@ -12,12 +12,15 @@ from types import FrameType
 from typing import NoReturn
 
 from device_model.specs.spec import DeviceError
+from device_model.specs.spec_file import missing_own_folder
 from serving.cli import commands
 from serving.cli.parser import Parser
 from serving.process.hidden_arguments import hide
 from serving.usage_error import CommandFailed, UsageError
 
 TERMINATED = 128 + signal.SIGTERM
+# It makes the folder where there is none.
+MAKES_SPECS = "model"
 OURS = ("serving", "device_model")
 
 
@@ -36,6 +39,7 @@ def main() -> None:
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
     args = parse(given)
     signal.signal(signal.SIGTERM, _terminate)
+    _warn_of_specs(args.command)
     try:
         code: int = args.run(args)
         sys.stdout.flush()
@@ -55,6 +59,13 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 141
     sys.exit(code)
+
+
+def _warn_of_specs(command: str) -> None:
+    """Say that a user's own specs cannot be found, also where shipped ones do and nothing else would tell."""
+    missing = missing_own_folder()
+    if missing and command != MAKES_SPECS:
+        print(f"foreserve: {missing} Only shipped specs are found.", file=sys.stderr)
 
 
 def _terminate(number: int, frame: FrameType | None) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
@@ -37,6 +38,16 @@ def test_an_error_is_a_sentence_and_an_exit_code(run: Run, arguments: list[str],
     ended, told = run(*arguments)
     assert (ended, told.count("\n")) == (code, 1)
     assert told.startswith(f"foreserve {arguments[0]}: ") and words in told
+
+
+@pytest.mark.parametrize(("name", "told"), [("none", True), ("", False)])
+def test_own_specs_that_are_nowhere_are_told_of_where_shipped_ones_do(
+    run: Run, name: str, told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORESERVE_SPECS", str(tmp_path / name))
+    ended, said = run("explain", "--hardware", "h100", "--model", "olmoe-1b-7b")
+    sentence = f"foreserve: FORESERVE_SPECS is '{tmp_path / name}', and there is no such folder; allowed is the folder "
+    assert ended == 0 and said.startswith(sentence) == told and said.count("\n") == told
 
 
 def test_the_version_is_the_packages(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
