@@ -38,10 +38,7 @@ def run(args: argparse.Namespace) -> int:
     from serving.reports import published_figures, validate
 
     if args.system != SYSTEMS[0]:
-        if unusable := args.law or args.reference or args.plots or args.cross_validate:
-            options = "--law, --reference, --cross-validate and --plots"
-            about = f"{options} are for {SYSTEMS[0]}, whose Table 3 they are about."
-            raise UsageError(f"{unusable}: {about}")
+        _refuse_options_of_table_3(args)
         figures = published_figures.published(args.system)
         tell(args.json, figures, published_figures.to_json, published_figures.show)
         return 0
@@ -53,6 +50,15 @@ def run(args: argparse.Namespace) -> int:
         tell_written(validate.draw(found, args.plots), "Drawn")
     tell(args.json, found, validate.to_json, validate.show)
     return 0
+
+
+def _refuse_options_of_table_3(args: argparse.Namespace) -> None:
+    """Raise UsageError for the first option that is about the other paper."""
+    for name in ("law", "reference", "cross_validate", "plots"):
+        if (value := getattr(args, name)) is not None:
+            option = f"--{name.replace('_', '-')}"
+            allowed = f"allowed is --system {SYSTEMS[0]}, whose Table 3 {option} is about"
+            raise UsageError(f"{option} is {value} with --system {args.system}; {allowed}.")
 
 
 def _cross_validate(args: argparse.Namespace, law: "Law") -> int:

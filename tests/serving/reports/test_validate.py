@@ -194,9 +194,17 @@ def test_the_figures_of_stratum_as_a_table(capsys):
 
 
 def test_options_of_elmoe3d_s_table_are_refused_elsewhere(tmp_path):
-    for option in (("--plots", tmp_path), ("--law", "published")):
-        with pytest.raises(UsageError, match="--law, --reference, --cross-validate and --plots are for elmoe3d"):
-            run("validate", "--system", "stratum", *option)
+    for name, value in (
+        ("--plots", tmp_path),
+        ("--law", "published"),
+        ("--reference", "x.csv"),
+        ("--cross-validate", 3),
+    ):
+        said = (
+            f"^{name} is {value} with --system stratum; allowed is --system elmoe3d, whose Table 3 {name} is about\\.$"
+        )
+        with pytest.raises(UsageError, match=said):
+            run("validate", "--system", "stratum", name, value)
 
 
 @pytest.mark.parametrize("options", [("--cross-validate", "1"), ("--cross-validate", "97")])
