@@ -6,7 +6,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from serving.policies.regrets import DecodeBatch, Regret, Regrets, worth
+from serving.policies.regrets import DecodeBatch, Regret, Regrets
 from serving.policies.step_options import PLAIN, StepOption
 
 POLICIES = tuple(sorted(path.stem.replace("_", "-") for path in (Path(__file__).parent / "mode").glob("[a-z]*.py")))
@@ -112,7 +112,7 @@ class Modes:
     def choose(self, step_options: list[StepOption], verdict: ModeVerdict) -> tuple[StepOption, str]:
         """Return the way to go, and why. A batch in which nothing decodes leaves the mode as it is."""
         most = max(option.tokens for option in step_options)
-        worths = [(worth(option, self._by_energy, self._token_cost, most), option) for option in step_options]
+        worths = [(option.worth(self._by_energy, self._token_cost, most), option) for option in step_options]
         best, reason = max(worths, key=itemgetter(0))[1], verdict.reason
         if verdict.mode is EITHER and len(step_options) > 1:
             best, reason = self._weighed(worths)

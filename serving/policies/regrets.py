@@ -1,5 +1,4 @@
-"""Regret of a mode: the time that a batch would have saved in the other mode, by the device model; and the worth of a
-step's ways beside a prompt.
+"""Regret of a mode: the time that a batch would have saved in the other mode, by the device model.
 
 The hot path plans a step in some 100 us, and to price both modes takes longer than that. So batches are told apart only
 by what regret turns on, each is asked about once, and the answer is kept: how many decode, how many tokens the KV cache
@@ -94,30 +93,18 @@ class RegretTable:
         if known is None:
             # Whose prompt it is decodes with the others then: at a tau of 2 that is another rate than without him.
             ways = self._priced(_decoding(decoding + 1, _context(decoding, kv)), share)
-            known = self._costs[key] = 1.0 / max(worth(option, by_energy) for option in ways)
+            known = self._costs[key] = 1.0 / max(option.worth(by_energy) for option in ways)
         return known
 
     def _best(self, plan: StepPlan, share: int, token_s: float = 0.0) -> tuple[StepOption, StepOption]:
         """Return the plain option, and that of the best depth."""
         plain, *drafting = self._priced(plan, share)
         most = max(option.tokens for option in drafting)
-        return plain, max(drafting, key=lambda option: worth(option, False, token_s, most))
+        return plain, max(drafting, key=lambda option: option.worth(False, token_s, most))
 
     def _priced(self, plan: StepPlan, share: int) -> list[StepOption]:
         ext_bytes_per_s = share / SHARES * self._options.device.ext_bytes_per_s
         return self._options.price(plan, 1, ext_bytes_per_s, self._depths)
-
-
-def worth(option: StepOption, by_energy: bool, token_cost: float = 0.0, most: float = 0.0) -> float:
-    """Return an option's tokens per second, or joule.
-
-    A prompt in the step costs the same in each way, and would make those look best that bring most tokens with it. So,
-    where tokens have a `token_cost` afterwards, what the step lacks of `most` tokens is taken to be decoded then.
-    """
-    cost = option.step_j if by_energy else option.step_s
-    if not token_cost:
-        return option.tokens / cost
-    return most / (cost + (most - option.tokens) * token_cost)
 
 
 def _context(decoding: int, kv: int) -> int:

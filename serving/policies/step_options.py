@@ -61,6 +61,18 @@ class StepOption(NamedTuple):
     def tokens_per_j(self) -> float:
         return self.tokens / self.step_j
 
+    def worth(self, by_energy: bool, token_cost: float = 0.0, most: float = 0.0) -> float:
+        """Return the tokens per second, or joule.
+
+        A prompt in the step costs the same in each way, and would make those look best that bring most tokens with it.
+        So, where tokens have a `token_cost` afterwards, what the step lacks of `most` tokens is taken to be decoded
+        then.
+        """
+        if not token_cost:
+            return self.tokens_per_j if by_energy else self.tokens_per_s
+        cost = self.step_j if by_energy else self.step_s
+        return most / (cost + (most - self.tokens) * token_cost)
+
 
 class StepModel(Protocol):
     """Answers what steps would cost: `StepOptions`, or an actor that owns them."""
@@ -141,12 +153,13 @@ class StepOptions:
         found = self._best.get(key)
         if found is None:
             alike = _alike(decoding, key[2])
-            found = self._best[key] = self.trees.best(draft, depth, lambda shape: self._worth(alike, shape, share))
-        return found
+            share_bytes_per_s = share / SHARES * self.device.ext_bytes_per_s
 
-    def _worth(self, plan: StepPlan, shape: DraftShape, share: int) -> float:
-        option = self._drafting(plan, shape, share / SHARES * self.device.ext_bytes_per_s)
-        return option.tokens_per_j if self.trees.by_energy else option.tokens_per_s
+            def worth(shape: DraftShape) -> float:
+                return self._drafting(alike, shape, share_bytes_per_s).worth(self.trees.by_energy)
+
+            found = self._best[key] = self.trees.best(draft, depth, worth)
+        return found
 
     def move(self, to_hb: int, to_ext: int, ext_bytes_per_s: float | None = None) -> StepCost:
         """Return the cost of moving the KV cache of `to_hb` tokens from EXT to HB, and of `to_ext` from HB to EXT."""
