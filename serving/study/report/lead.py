@@ -6,8 +6,9 @@ interval that has their mean with a confidence of 95 %: Student's t of n - 1 deg
 deviation, over the root of n. A lead that is no larger is one that seeds may have made: the places are `alike`. With
 two seeds t is 12.7, with three 4.3, with five 2.8, so more seeds tell finer. One seed has no spread, and tells nothing.
 
-Each place is compared with the best by itself, at 95 %: of very many places, some that are as good will still seem
-worse. The best was chosen for its figure, too, so that its lead is rather too large than too small.
+Of few seeds a gap's spread may be small by luck, so a place that comes before one that is alike is alike, too. Each is
+compared with the best by itself, at 95 %: of very many places, some that are as good will still seem worse. The best
+was chosen for its figure, too, so that its lead is rather too large than too small.
 """
 
 from collections.abc import Sequence
@@ -90,7 +91,8 @@ def _lead_of(groups: list[Group], figure: str, sign: int) -> Lead | None:
         return None
     (first, runs), *others = sorted(groups, key=lambda each: sign * pooled(each[1], figure))
     gaps = [(settings, gap_of(runs, other, figure, sign)) for settings, other in others]
-    alike = [(settings, gap) for settings, gap in gaps if gap.is_alike]
+    last = max((place for place, (_, gap) in enumerate(gaps, 1) if gap.is_alike), default=0)
+    alike = gaps[:last]
     following, gap = gaps[0]
     noise = None if gap.noise is None else max((each.noise or 0.0 for _, each in alike), default=gap.noise)
     return Lead(figure, sign, first, following, gap, [settings for settings, _ in alike], noise)
