@@ -36,10 +36,11 @@ class DeviceQueue:
     """One device's queue of work. `steps` are counted in tokens that they give each sequence, accepted drafts included.
 
     Of its `requests`, `waiting` have no first token; they have `prompts` tokens of prompt, of which `computed` are done
-    and `under_way` in the step that ends at `end_s`, and `wanted` tokens to come. The others are `decoding`, each from
-    one step to another or so; `end_steps` are these last steps in order, and `context` is the sum of their tokens.
-    `beside` of them are in the step under way, and `finished` tokens of prompt were those of requests that now decode.
-    `beside_s`, worked out once until they change, is what they take for a step, and what they add to one with prompts.
+    and `under_way` in the step that ends at `end_s`, for as many requests as have a place, and `wanted` tokens to come.
+    The others are `decoding`, each from one step to another or so; `end_steps` are these last steps in order, and
+    `context` is the sum of their tokens. `beside` of them are in the step under way, and `finished` tokens of prompt
+    were those of requests that now decode. `beside_s`, worked out once until they change, is what they take for a step,
+    and what they add to one with prompts.
     Learned are: the `slowdown` of steps without prompts, of prompts beside sequences that decode, and of prompts alone,
     against what the model says (throttled, contended, drafting), `tokens_per_step` of a sequence, and which share of
     the tokens that requests may have they take (`length`).
@@ -123,7 +124,9 @@ class DeviceQueue:
     def begin(self, at_s: float) -> None:
         """Begin the step after the one that ended at `at_s`."""
         self.beside, self.finished = len(self.end_steps), 0
-        self.under_way = min(self._room(), self.prompts - self.computed) if self.beside < self.slots else 0
+        places = self.slots - self.beside
+        begun = min(1.0, places / self.waiting) if self.waiting else 0.0
+        self.under_way = min(self._room(), int(begun * (self.prompts - self.computed)))
         self.end_s = at_s + self._step_s(self.under_way)
 
     def learn(self, record: StepRecord) -> None:
@@ -167,12 +170,15 @@ class DeviceQueue:
         with a prompt.
 
         A place that was left at step `due` is taken, and left again every `length` steps, on average. So with the `m`
-        soonest of those that decode now, `m + sum(steps - due) / length` have left after `steps`.
+        soonest of those that decode now, `m + sum(steps - due) / length` have left after `steps`. Where a step of the
+        device gives several tokens, half of those of the last one are nobody's, and that of a prompt gives one.
         """
+        spare = (self.tokens_per_step - 1.0) / 2
         length = max(1.0, self.length * self.wanted / self.waiting) if self.waiting else 1.0
+        length += 3 * spare
         now, steps, total, places, left = self.steps, 0.0, 0.0, 0, departures * length
         for end in self.end_steps:
-            due = end - now if end > now else 0.0
+            due = spare + (end - now if end > now else 0.0)
             if steps <= due and places:
                 break
             total += due
@@ -181,10 +187,11 @@ class DeviceQueue:
             steps = (left + total) / places
             if steps < due:
                 steps = due
-        apart = len({int(end - now) for end in self.end_steps[:places]})
-        again = max(0, departures - places)
-        # Who leaves with others lets all in at once; places that are taken anew are left at random.
-        alone = max(0.0, steps - apart) * (1 - exp(-again / max(1.0, steps)))
+        # Who leaves in one step of the device, which may give each several tokens, lets others in at once; places that
+        # are taken anew are left at random.
+        apart = len({int((end - now) / self.tokens_per_step) for end in self.end_steps[:places]})
+        again, device_steps = max(0, departures - places), steps / self.tokens_per_step
+        alone = max(0.0, device_steps - apart) * (1 - exp(-again / max(1.0, device_steps)))
         return steps, max(1.0, min(departures, apart + alone))
 
     def _departures(self, prompt_tokens: int) -> int:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_model.step import StepPlan
+from device_model.step import FloatArray, StepPlan
 from serving.admission.device_queue import DeviceQueue
 from serving.admission.forecast import Forecast
 from serving.admission.forecast_feed import ForecastFeed
@@ -57,6 +57,22 @@ def predicted_and_actual(requests: list[Request]) -> tuple[list[float], list[flo
     return predicted, [first[r.id] - r.arrival_s for r in requests]
 
 
+def simulated_ttfts(scenario: Scenario, requests: list[Request]) -> tuple[FloatArray, FloatArray]:
+    """The same in virtual time, of a device of the scenario."""
+    told, predicted, arrived_s = Forecast(), list[float](), [0.0]
+    simulated = Simulator(scenario, leaps=False, observer=ForecastFeed(told, scenario, lambda: arrived_s[-1]))
+    outcomes = []
+    for request in requests:
+        while simulated.next_end(request.arrival_s):
+            pass
+        arrived_s.append(request.arrival_s)
+        predicted.append(told.predict_ttft_s(0, request.prompt_tokens, request.arrival_s))
+        outcomes.append(simulated.submit(request))
+    while simulated.next_end(NEVER):
+        pass
+    return np.array(predicted), np.array([outcome.ttft_s for outcome in outcomes])
+
+
 @pytest.mark.parametrize(("rate", "near"), [(0.3, 0.05), (1.2, 0.3), (3.0, 0.3)], ids=["idle", "busy", "overloaded"])
 def test_predictions_are_right_on_average_and_mostly_near(rate: float, near: float) -> None:
     predicted, actual = predicted_and_actual(poisson(rate, 150))
@@ -67,21 +83,18 @@ def test_predictions_are_right_on_average_and_mostly_near(rate: float, near: flo
 
 @pytest.mark.parametrize("rate", [1.0, 3.0])
 def test_predictions_are_right_on_average_where_steps_draft_and_take_many_times_as_long(rate: float) -> None:
-    scenario, told, predicted = Scenario(mode="fixed-sd"), Forecast(), list[float]()
-    arrived_s = [0.0]
-    simulated = Simulator(scenario, leaps=False, observer=ForecastFeed(told, scenario, lambda: arrived_s[-1]))
-    outcomes = []
-    for request in poisson(rate, 150):
-        while simulated.next_end(request.arrival_s):
-            pass
-        arrived_s.append(request.arrival_s)
-        predicted.append(told.predict_ttft_s(0, request.prompt_tokens, request.arrival_s))
-        outcomes.append(simulated.submit(request))
-    while simulated.next_end(NEVER):
-        pass
-    actual = np.array([outcome.ttft_s for outcome in outcomes])
+    predicted, actual = simulated_ttfts(Scenario(mode="fixed-sd"), poisson(rate, 150))
     assert np.mean(predicted) == pytest.approx(np.mean(actual), rel=0.05)
-    assert np.quantile(abs(np.array(predicted) / actual - 1), 0.75) < 0.1
+    assert np.quantile(abs(predicted / actual - 1), 0.75) < 0.1
+
+
+@pytest.mark.parametrize(("slots", "rate"), [(4, 4.0), (8, 6.0), (16, 8.0)])
+@pytest.mark.parametrize("mode", ["fixed-sd", "fixed-ar"])
+def test_predictions_are_right_on_average_where_requests_wait_for_a_place(mode: str, slots: int, rate: float) -> None:
+    predicted, actual = simulated_ttfts(Scenario(mode=mode, max_num_seqs=slots), poisson(rate, 150))
+    assert np.quantile(actual, 0.9) > 5 * actual[0]
+    assert np.mean(predicted) == pytest.approx(np.mean(actual), rel=0.12)
+    assert np.quantile(abs(predicted / actual - 1), 0.75) < 0.25
 
 
 def test_an_idle_device_has_the_first_token_after_one_step() -> None:
