@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from device_model.tree_law import FALL, SECOND
+from device_model.step import DraftShape
+from device_model.tree_law import FALL, SECOND, accepted_of
 from serving.drafting.attention import KeyValues, PassTokens
-from serving.drafting.drafter import Drafter, drafter
+from serving.drafting.drafter import DraftContext, Drafter, drafter
 from serving.drafting.forward import Passed, forward, logits
 from serving.lab.self_speculation.texts import Texts
 from serving.scenario.scenario import BUNDLED_MODEL
@@ -53,12 +54,18 @@ def drafted(model: Drafter, answer: Answer, pool: NDArray[np.bool_]) -> Passed:
     return forward(model._draft, [PassTokens(np.array(answer.ids)[positions], positions, answer.kv, 0, sees)], pool)
 
 
+def hottest(found: list[Answer], size: int) -> NDArray[np.bool_]:
+    """Return the pool of so many experts of each layer, the ones that were wanted most."""
+    most = np.argsort(-sum(answer.wanted for answer in found), axis=1)[:, :size]
+    pool = np.zeros(found[0].wanted.shape, dtype=bool)
+    np.put_along_axis(pool, most, True, axis=1)
+    return pool
+
+
 def ranks(model: Drafter, found: list[Answer], size: int) -> NDArray[np.float64]:
     """Return the shares of the target's tokens by their rank among the draft's, whose pool has so many experts of each
     layer, the ones that were wanted most."""
-    hottest = np.argsort(-sum(answer.wanted for answer in found), axis=1)[:, :size]
-    pool = np.zeros(found[0].wanted.shape, dtype=bool)
-    np.put_along_axis(pool, hottest, True, axis=1)
+    pool = hottest(found, size)
     counts = np.zeros(len(model.target.embedding))
     for answer in found:
         scores = logits(model._draft, drafted(model, answer, pool).hidden)
@@ -79,3 +86,30 @@ def test_other_candidates_are_right_as_often_as_the_tree_law_has_it() -> None:
     others = np.array([each[1:4] / (each[0] * (1 - each[0])) for each in shares])
     law = SECOND * np.arange(1, 4) ** -FALL
     assert others[:-1].mean(axis=0) == pytest.approx(law, rel=0.3)
+
+
+CHAIN = DraftShape(5, 1, 5)
+TREES = [DraftShape(*tree) for tree in ((11, 1, 11), (5, 4, 10), (5, 8, 20), (3, 4, 8), (8, 4, 16), (11, 8, 20))]
+TREE_TEXTS, TREE_POOLS, TOGETHER = 40, (10, 26, 64), 16
+
+
+def accepted(model: Drafter, places: list[DraftContext], shape: DraftShape, pool: NDArray[np.bool_]) -> float:
+    """Return how many drafts of a tree are accepted at a place on average."""
+    parts = (places[at : at + TOGETHER] for at in range(0, len(places), TOGETHER))
+    return float(np.mean([count for part in parts for count in model.draft(part, shape, pool).accepted]))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_trees_have_as_many_accepted_as_the_law_says_from_a_chain_or_up_to_a_quarter_more() -> None:
+    model = drafter(str(BUNDLED_MODEL), "elastic")
+    found = list(islice(answers(model), TREE_TEXTS))
+    places = [
+        DraftContext(answer.kv.upto(at), answer.ids[at], answer.ids[at + 1 :])
+        for answer in found
+        for at in range(answer.begin, len(answer.ids) - TREES[0].depth - 1, 3)
+    ]
+    for pool in (hottest(found, size) for size in TREE_POOLS):
+        alpha = accepted(model, places, CHAIN, pool) / CHAIN.depth
+        for tree in TREES:
+            assert 0.95 < accepted(model, places, tree, pool) / accepted_of(alpha, CHAIN, tree) < 1.25
