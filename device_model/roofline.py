@@ -88,7 +88,7 @@ class Stage(NamedTuple):
     name: str
     repeats: int
     groups: tuple[tuple[Part, ...], ...]
-    wait_s: float = 0.0
+    wait_s: Number = 0.0
 
     def totals(self, largest: Callable[..., Number]) -> StageTotals:
         """Of all repeats; `largest` is `max` for plain numbers, `arrays.largest` for arrays over steps.

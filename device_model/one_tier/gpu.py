@@ -8,6 +8,7 @@ or to what a user measured on the hardware itself.
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from device_model.arrays import Number, largest, most
 from device_model.device import Execution
 from device_model.experts.hot_hits import ExpertTouch, touch_of
 from device_model.one_tier.device import OneTierDevice
@@ -80,7 +81,16 @@ class GpuDevice(OneTierDevice):
             groups.append((Part("experts", unit, SPLIT, size.expert_macs(work), read),))
         if self.setup.hardware.gpus > 1:
             groups.append((Part("all-reduce", unit, ALL_REDUCE, 0.0, link_bytes=self._summed_bytes(work)),))
-        return Execution((Stage(TARGET, 1, tuple(groups), self._wait_s),), touch.touched, touch.hot)
+        stage = Stage(TARGET, 1, tuple(groups))
+        return Execution((stage._replace(wait_s=self._waited_s(work, stage)),), touch.touched, touch.hot)
+
+    def _waited_s(self, work: StepWork, stage: Stage) -> Number:
+        """Return what a pass takes beside its bytes and MACs. One that is larger than any CUDA graph is launched by the
+        host, kernel by kernel: the GPU may have to wait for it."""
+        launched_s = self.setup.model.layers * self.setup.hardware.eager_layer_s
+        if not launched_s or work.tokens <= self.setup.calibration.graph_tokens:
+            return self._wait_s
+        return most(self._wait_s, launched_s - stage.totals(largest).plain_s)
 
     def _summed_bytes(self, work: StepWork) -> float:
         """Return the bytes that a GPU sends of all partial sums: twice its share less its own, as in a ring."""

@@ -81,6 +81,7 @@ class GpuCalibration:
     sum_kernels: Count  # of a layer, where GPUs exchange partial sums
     compute_share: Share  # of the peak that GEMMs reach
     memory_share: Share  # of a GPU's memory that weights and KV cache may take
+    graph_tokens: Count  # most tokens of a pass that a CUDA graph holds
 
     @property
     def kernel_s(self) -> float:

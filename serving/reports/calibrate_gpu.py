@@ -1,4 +1,4 @@
-"""`foreserve calibrate --measured`: fits a GPU's three figures to times that were measured on it."""
+"""`foreserve calibrate --measured`: fits a GPU's four figures to times that were measured on it."""
 
 from pathlib import Path
 from typing import NamedTuple

@@ -83,7 +83,7 @@ class Explanation:
         """Return the operators of a stage, group by group, and what it waits for in the end."""
         parts = [part for group in stage.groups for part in group]
         rows = [_operator(stage.name, part, self.device.tiers) for part in parts]
-        waits = Operator(stage.name, WAITING, "", stage.wait_s, "", 0.0, 0.0, 0.0, 0.0, WAITS)
+        waits = Operator(stage.name, WAITING, "", float(stage.wait_s), "", 0.0, 0.0, 0.0, 0.0, WAITS)
         return [*rows, *([waits] if stage.wait_s else [])]
 
     @cached_property

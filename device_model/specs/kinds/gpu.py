@@ -28,7 +28,7 @@ Kind = Annotated[str, ValueRule(KIND, lambda v: v == KIND)]
 class Hardware:
     """GPUs of one make, each with its own memory; figures are those of one.
 
-    What a serving engine makes of them is in `calibration`, unless the last three were measured, on this hardware
+    What a serving engine makes of them is in `calibration`, unless the last four were measured, on this hardware
     (`foreserve calibrate --measured`): then these count.
     """
 
@@ -47,6 +47,7 @@ class Hardware:
     bandwidth_share: Share = 0.0  # of the memory's peak, while weights and KV are read
     compute_share: Share = 0.0  # of the peak that GEMMs reach
     layer_us: PositiveOrNone = 0.0  # what a layer takes beyond its bytes and MACs
+    eager_layer_us: PositiveOrNone = 0.0  # least time of a layer in passes that no CUDA graph holds
     kind: Kind = KIND
     system: System = "gpu"
 
@@ -56,10 +57,9 @@ class Hardware:
         if bool(self.bandwidth_share) != bool(self.compute_share):
             missing = "bandwidth_share" if self.compute_share else "compute_share"
             raise Contradiction(missing, "a number above 0 where the other share is measured")
-        if self.layer_us and not self.is_measured:
-            raise Contradiction(
-                "layer_us", "0, or no such key, where bandwidth_share and compute_share are not measured"
-            )
+        for key in ("layer_us", "eager_layer_us"):
+            if getattr(self, key) and not self.is_measured:
+                raise Contradiction(key, "0, or no such key, where bandwidth_share and compute_share are not measured")
 
     @property
     def is_measured(self) -> bool:
@@ -69,6 +69,10 @@ class Hardware:
     @property
     def layer_s(self) -> float:
         return self.layer_us * MICRO
+
+    @property
+    def eager_layer_s(self) -> float:
+        return self.eager_layer_us * MICRO
 
     @property
     def macs_per_s(self) -> float:

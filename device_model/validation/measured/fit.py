@@ -1,11 +1,11 @@
-"""Fits the three figures of an emulated GPU to measurements made on a real one: to the last digit the same each time.
+"""Fits the four figures of an emulated GPU to measurements made on a real one: to the last digit the same each time.
 
-Residuals are logarithms of predicted over measured; every measurement counts alike.
+Residuals are logarithms of predicted over measured; each measurement counts alike, but for what no figures reproduce.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from math import log
+from math import inf, log
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +18,10 @@ from device_model.step import FloatArray
 from device_model.systems import gpu
 from device_model.validation.measured.measurement import Measurement
 
-LOW, HIGH = (0.02, 0.01, 0.0), (1.0, 1.0, 5000.0)
-SCALE = (0.1, 0.1, 10.0)
+LOW, HIGH = (0.02, 0.01, 0.0, 0.0), (1.0, 1.0, 5000.0, inf)
+SCALE = (0.1, 0.1, 10.0, 10.0)
+# Changes of the figures before a fit, among them microseconds of a layer that hold up any pass.
+PROBE = (0.1, 0.1, 10.0, inf)
 DIGITS = 3
 STARTS = ((0.9, 0.7, 1.0), (0.6, 0.4, 30.0), (0.3, 0.1, 200.0))
 # By how much times must change, on some measurement, when a figure changes by its scale or a tenth of itself, so that
@@ -30,12 +32,19 @@ TELLING = 0.004
 APART = 0.01
 
 
+# The logarithm by which a measurement is usually missed. What is far beyond it counts for little: it is of something
+# that the law knows nothing of, as a kernel that suits some sizes badly, and would bend the figures for all others.
+USUAL = 0.05
+
+
 class GpuFigures(NamedTuple):
-    """Shares of the peaks that an engine reaches, and microseconds that a layer takes beside."""
+    """Shares of the peaks that an engine reaches, microseconds that a layer takes beside, and those that it takes at
+    least in passes that no CUDA graph holds (0: no such passes, or none that the host holds up)."""
 
     bandwidth_share: float
     compute_share: float
     layer_us: float
+    eager_layer_us: float = 0.0
 
 
 class GpuFit(NamedTuple):
@@ -52,7 +61,7 @@ def figures_of(setup: GpuSetup) -> GpuFigures:
     hardware, calibration = setup.hardware, setup.calibration
     launched_s = kernels(setup.model, calibration, hardware.gpus) * calibration.kernel_s
     layer_us = hardware.layer_us if hardware.is_measured else launched_s / setup.model.layers / MICRO
-    return GpuFigures(calibration.bandwidth_share, calibration.compute_share, layer_us)
+    return GpuFigures(calibration.bandwidth_share, calibration.compute_share, layer_us, hardware.eager_layer_us)
 
 
 def emulated(setup: GpuSetup, figures: GpuFigures) -> GpuDevice:
@@ -64,11 +73,14 @@ def emulated(setup: GpuSetup, figures: GpuFigures) -> GpuDevice:
 def fit(setup: GpuSetup, measurements: Sequence[Measurement]) -> GpuFit:
     """Fit the figures that the measurements tell of. Raise DeviceError if these are none, or two that look alike."""
     before = figures_of(setup)
-    told = _told(setup, before, measurements)
+    if _shortest_s(setup, measurements):
+        # A host that held up other passes, measured earlier, may hold up none of these.
+        before = before._replace(eager_layer_us=0.0)
+    told = _told(setup, before, measurements, PROBE)
     found = before
-    for _ in range(2):  # what tells of nothing before a fit may after it, and the other way round
+    for _ in range(3):  # what tells of nothing before a fit may after it, and the other way round
         found = _fitted(setup, before, told, measurements)
-        told = _told(setup, found, measurements)
+        told = _told(setup, found, measurements, SCALE)
     untold = tuple(name for index, name in enumerate(GpuFigures._fields) if index not in told)
     kept = GpuFigures(*(float(f"{value:.{DIGITS}g}") for value in found))
     device = emulated(setup, kept)
@@ -86,19 +98,35 @@ def _fitted(
             "several batches and contexts, and of prompts."
         )
 
+    floor_us = _shortest_s(setup, measurements) / setup.model.layers / MICRO
+
     def residuals(values: FloatArray) -> FloatArray:
         return _logs(setup, _with(before, told, values), measurements)
 
     bounds = ([LOW[i] for i in told], [HIGH[i] for i in told])
     best = min(
         (
-            least_squares(residuals, [start[i] for i in told], bounds=bounds, x_scale=[SCALE[i] for i in told])
-            for start in (before, *STARTS)
+            least_squares(
+                residuals,
+                [start[i] for i in told],
+                bounds=bounds,
+                x_scale=[SCALE[i] for i in told],
+                loss="cauchy",
+                f_scale=USUAL,
+            )
+            for start in (before, *(GpuFigures(*start, floor_us) for start in STARTS))
         ),
         key=lambda solution: float(solution.cost),
     )
-    _check_apart(best.jac * np.array([SCALE[i] for i in told]), [GpuFigures._fields[i] for i in told])
+    _check_apart(_derivatives(residuals, best.x), [GpuFigures._fields[i] for i in told])
     return _with(before, told, best.x)
+
+
+def _shortest_s(setup: GpuSetup, measurements: Sequence[Measurement]) -> float:
+    """Return the seconds of the shortest pass that no CUDA graph holds, 0 if none does: there the host shows most."""
+    graph = setup.calibration.graph_tokens
+    eager = (one for one in measurements if one.batch * one.passes[0].new_tokens > graph)
+    return min((one.seconds / one.passes[0].steps for one in eager if len(one.passes) == 1), default=0.0)
 
 
 def _with(before: GpuFigures, told: Sequence[int], values: FloatArray) -> GpuFigures:
@@ -113,19 +141,33 @@ def _logs(setup: GpuSetup, figures: GpuFigures, measurements: Sequence[Measureme
     return np.array([log(one.predicted_s(device) / one.seconds) for one in measurements])
 
 
-def _told(setup: GpuSetup, at: GpuFigures, measurements: Sequence[Measurement]) -> list[int]:
-    """Return the places of the figures of which some measurement tells."""
+def _told(
+    setup: GpuSetup, at: GpuFigures, measurements: Sequence[Measurement], changes: tuple[float, ...]
+) -> list[int]:
+    """Return the places of the figures of which some measurement tells: it moves with changes of these sizes, or of a
+    tenth of the figure."""
     base, told = _logs(setup, at, measurements), []
     for index, value in enumerate(at):
-        step = max(0.1 * value, SCALE[index])
+        step = max(0.1 * value, changes[index])
         moved = at._replace(**{GpuFigures._fields[index]: value - step if value > step else value + step})
         if np.abs(_logs(setup, moved, measurements) - base).max() > TELLING:
             told.append(index)
     return told
 
 
+def _derivatives(residuals: Callable[[FloatArray], FloatArray], at: FloatArray) -> FloatArray:
+    """Return the derivatives of [measurements] residuals by the logarithms of [figures], [measurements, figures]; those
+    of a fit's result leave out what is far off."""
+    base = residuals(at)
+    steps = np.diag(np.maximum(at, 1e-3) * 1e-4)
+    return np.column_stack([residuals(at + step) - base for step in steps])
+
+
 def _check_apart(derivatives: FloatArray, names: Sequence[str]) -> None:
-    values = np.linalg.svd(derivatives / np.linalg.norm(derivatives, axis=0).clip(1e-12), compute_uv=False)
+    """Raise DeviceError if two figures do the same to all measurements; those that do nothing are dropped later."""
+    lengths = np.linalg.norm(derivatives, axis=0)
+    names = [name for name, length in zip(names, lengths, strict=True) if length]
+    values = np.linalg.svd(derivatives[:, lengths > 0] / lengths[lengths > 0], compute_uv=False)
     if values[-1] < APART * values[0]:
         raise DeviceError(
             f"The measurements do not tell {' and '.join(names)} apart; allowed are some at batches and contexts that "

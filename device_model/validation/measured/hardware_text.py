@@ -1,4 +1,4 @@
-"""Hardware text: the TOML file of a GPU with the three figures that were measured on it."""
+"""Hardware text: the TOML file of a GPU with the four figures that were measured on it."""
 
 import json
 import re

@@ -92,9 +92,10 @@ def test_a_file_of_your_own_is_hardware_and_is_read_anew_when_it_changes(tmp_pat
         ({"bandwidth_share": 0.7}, "compute_share"),
         ({"compute_share": 0.7}, "bandwidth_share"),
         ({"layer_us": 4.0}, "layer_us"),
+        ({"eager_layer_us": 900.0}, "eager_layer_us"),
     ],
 )
 def test_a_gpu_is_measured_in_all_figures_or_in_none(figures, key):
     with pytest.raises(Contradiction) as refused:
-        replace(load_hardware("h100"), **figures)
+        replace(load_hardware("l40s"), **figures)
     assert refused.value.key == key

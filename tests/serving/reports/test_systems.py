@@ -8,7 +8,7 @@ from device_model.specs.hardware_file import FOLDER
 from device_model.specs.spec_file import names_in
 from serving.cli.main import make_parser
 
-DOCUMENTS = ("Cassandra", "ELMoE-3D", "Estimate", "M2R2", "NVIDIA ", "PCIe ", "Stratum")
+DOCUMENTS = ("Cassandra", "ELMoE-3D", "Estimate", "Fitted by", "M2R2", "Measured", "NVIDIA ", "PCIe ", "Stratum")
 """How the sources begin that figures of shipped hardware are from."""
 
 
