@@ -157,7 +157,7 @@ class ProgressReports:
 
     def __init__(self, ahead: int) -> None:
         """`ahead`: tokens that a request may be ahead of the device."""
-        self._stride = max(1, ahead // 4)
+        self._stride = max(1, ahead // 16)
         self._tokens, self._sources = TokenBuffer(), dict[int, Address]()
         self._tellers: dict[int, tuple[Address, RpcTeller]] = {}
         self._reported: dict[tuple[int, str], int] = {}
@@ -188,10 +188,10 @@ class ProgressReports:
             self._tellers[index] = (sources[index], RpcTeller(sources[index]))
 
     def _news(self, source: int, positions: dict[str, int]) -> dict[str, int]:
-        news = {
-            id: position
-            for id, position in positions.items()
-            if position - self._reported.get((source, id), 0) >= self._stride
-        }
+        """Return all new positions, once one of them is so by the stride: the source goes on with many at once."""
+        steps = {id: position - self._reported.get((source, id), 0) for id, position in positions.items()}
+        if max(steps.values(), default=0) < self._stride:
+            return {}
+        news = {id: positions[id] for id, step in steps.items() if step}
         self._reported |= {(source, id): position for id, position in news.items()}
         return news

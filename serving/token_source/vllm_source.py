@@ -205,6 +205,7 @@ class VllmSource:
         others = {name: value for name, value in given.items() if name != KNOWN_TOKENS}
         request.sampling_params.extra_args = (others | {KNOWN_TOKENS: known} if known else others) or None
         live = self._live[request.request_id] = LiveRequest(request, device, known, taken=taken)
+        self._release_held()
         try:
             self._core.add_request(*self._core.preprocess_add_request(request))
         except Exception as error:
@@ -220,11 +221,22 @@ class VllmSource:
             self._core.abort_requests(unfinished)
 
     def _taken(self, positions: dict[str, int]) -> None:
+        """Record what devices have taken. A token costs less the more requests are in its step: who is held stays
+        so until one of them has used up a quarter of its lead; then all go on together."""
+        held, low, is_low = self._scheduler.held, self._ahead - self._ahead // 4, False
         for request_id, position in positions.items():
             if live := self._live.get(request_id):
                 live.taken = max(live.taken, position)
-                if live.lead < self._ahead:
-                    self._scheduler.held.discard(request_id)
+                is_low = is_low or (live.lead < low and request_id in held)
+        if is_low:
+            self._release_held()
+
+    def _release_held(self) -> None:
+        """Let all requests that have room for tokens have steps again, together."""
+        live = self._live
+        self._scheduler.held.difference_update(
+            [id for id in self._scheduler.held if id in live and live[id].lead < self._ahead]
+        )
 
     def _resend(self, request_id: str, position: int, device: int) -> None:
         if live := self._live.get(request_id):

@@ -128,6 +128,24 @@ source.do(lambda: None)
 source.cycle()
 results["ample"] = [len(got["ample"]), sent[0]]
 source._ahead = AHEAD
+fresh()
+
+# Four as far ahead as they may be: one token of each is no reason for a step; a quarter of one's lead is, for all.
+together = names[:ROWS]
+for name in together:
+    ask(name, 60)
+source._carry_out(wait=True)
+while source._scheduler.has_work():
+    source.cycle()
+for taken in (1, AHEAD // 4):
+    source.taken({id: 1 for id in together} | {together[0]: taken})
+    source._carry_out(wait=True)
+    results[f"steps after {taken}"] = source._scheduler.has_work()
+source.taken({together[0]: AHEAD // 4 + 1})
+source._carry_out(wait=True)
+source.cycle()
+results["in step"] = sorted(source._scheduler.in_step)
+fresh()
 
 # Log probabilities, of one request and of several: whatever is compiled for them keeps all others waiting.
 from torch._dynamo.utils import counters
@@ -175,6 +193,11 @@ def test_two_that_crash_it_fail_and_nobody_else_does(results: dict[str, Any]) ->
 def test_tokens_of_which_a_device_has_ample_travel_together(results: dict[str, Any]) -> None:
     tokens, messages = results["ample"]
     assert tokens == 200 and messages == AHEAD // 2 - 1 + -(-(200 - AHEAD // 2 + 1) // MOST_TOGETHER)
+
+
+def test_requests_go_on_together_once_one_has_used_up_a_quarter_of_its_lead(results: dict[str, Any]) -> None:
+    assert not results["steps after 1"] and not results["steps after 4"]
+    assert results["in step"] == ["a" * count for count in range(1, 5)]
 
 
 def test_a_client_cannot_dictate_tokens(results: dict[str, Any]) -> None:

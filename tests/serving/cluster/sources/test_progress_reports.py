@@ -14,7 +14,7 @@ from serving.cluster.streams.rpc import RpcServer
 from serving.device.token_buffer import TokenBuffer
 from serving.types import Chunk
 
-AHEAD = 8
+AHEAD = 64
 
 
 class Source:
@@ -43,10 +43,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyP
     return tmp_path_factory.mktemp("r").absolute() / "run"
 
 
-def pushed(tokens: TokenBuffer, id: str, source: int, count: int) -> None:
+def pushed(tokens: TokenBuffer, id: str, source: int, count: int, first: int = 0) -> None:
     """A source has sent tokens of a request, and the device has taken them."""
-    chunks = [Chunk(id, i, [i]) for i in range(count)]
-    tokens.open(id)
+    chunks = [Chunk(id, i, [i]) for i in range(first, first + count)]
+    if not first:
+        tokens.open(id)
     tokens.note_source(source, chunks)
     tokens.push(chunks)
     tokens.take({id: count})
@@ -58,9 +59,23 @@ def test_each_source_hears_of_its_own_requests(folder: Path) -> None:
     reports.begin(tokens, {index: source.address for index, source in enumerate(sources)})
     for source, id in ((0, "a"), (1, "b"), (RECORDED, "c")):
         pushed(tokens, id, source, 5)
-    pushed(tokens, "too early to say so", 0, AHEAD // 4 - 1)
     reports.report()
     until(lambda: sources[0].heard == {"a": 5} and sources[1].heard == {"b": 5})
+
+
+def test_all_of_a_source_s_requests_are_told_once_one_has_news_enough(folder: Path) -> None:
+    tokens, reports, source = TokenBuffer(), ProgressReports(AHEAD), Source(folder, "source")
+    reports.begin(tokens, {0: source.address})
+    pushed(tokens, "a", 0, AHEAD // 16)
+    pushed(tokens, "b", 0, AHEAD // 16 - 1)
+    reports.report()
+    until(lambda: source.heard == {"a": 4, "b": 3})
+    source.heard.clear()
+    pushed(tokens, "b", 0, AHEAD // 16 - 1, first=3)
+    reports.report()
+    pushed(tokens, "b", 0, 1, first=6)
+    reports.report()
+    until(lambda: source.heard == {"b": 7})
 
 
 def test_one_that_takes_a_place_is_told_all_anew(folder: Path) -> None:
