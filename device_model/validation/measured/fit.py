@@ -72,7 +72,7 @@ def emulated(setup: GpuSetup, figures: GpuFigures) -> GpuDevice:
 
 def fit(setup: GpuSetup, measurements: Sequence[Measurement]) -> GpuFit:
     """Fit the figures that the measurements tell of. Raise DeviceError if these are none, or two that look alike."""
-    before = figures_of(setup)
+    before = shipped = figures_of(setup)
     if _shortest_s(setup, measurements):
         # A host that held up other passes, measured earlier, may hold up none of these.
         before = before._replace(eager_layer_us=0.0)
@@ -81,7 +81,8 @@ def fit(setup: GpuSetup, measurements: Sequence[Measurement]) -> GpuFit:
     for _ in range(3):  # what tells of nothing before a fit may after it, and the other way round
         found = _fitted(setup, before, told, measurements)
         told = _told(setup, found, measurements, SCALE)
-    untold = tuple(name for index, name in enumerate(GpuFigures._fields) if index not in told)
+    kept_as_was = (index for index in range(len(found)) if index not in told and found[index] == shipped[index])
+    untold = tuple(GpuFigures._fields[index] for index in kept_as_was)
     kept = GpuFigures(*(float(f"{value:.{DIGITS}g}") for value in found))
     device = emulated(setup, kept)
     errors = tuple(one.predicted_s(device) / one.seconds - 1 for one in measurements)
