@@ -1,6 +1,6 @@
 """Inverse transform sampling of a whole batch: a uniform number for each row, and its cumulated probabilities.
 
-vLLM's sampler on CPUs draws noise for each logit, calls each seeded request's generator in turn, and sorts all logits
+vLLM's sampler draws noise for each logit, calls each seeded request's generator in turn, and sorts all logits
 for top-p. Here a row's uniform comes from a hash of its request's seed and the position of the token in its answer, for
 the whole batch at once: a request draws the same whatever else is in the batch, and however often it is made again. A
 token that top-p leaves out is drawn again, which is rare. Where that goes on, and for top-k, the largest logits are
@@ -46,7 +46,7 @@ class InverseSampler(torch.nn.Module):  # type: ignore[misc]
 
         `generators` have the seeds, by row, where there are any; `k` and `p` [rows] are of top-k and top-p.
         """
-        return sample(logits, self._uniforms(len(logits), generators), k, p), None
+        return sample(logits, self._uniforms(len(logits), generators).to(logits.device), k, p), None
 
     def _uniforms(self, rows: int, generators: Mapping[int, torch.Generator]) -> torch.Tensor:
         drawn = torch.rand(rows, dtype=torch.float64)
@@ -86,8 +86,8 @@ def sample(
     if k is None and p is None:
         return tokens
     rows, vocabulary = logits.shape
-    most = torch.full((rows,), vocabulary) if k is None else k.clamp(max=vocabulary).long()
-    share = torch.ones(rows) if p is None else p
+    most = torch.full((rows,), vocabulary, device=logits.device) if k is None else k.clamp(max=vocabulary).long()
+    share = torch.ones(rows, device=logits.device) if p is None else p
     # For top-p alone the token drawn is nearly always right: all that are left out have a share of at most 1 - p.
     left = torch.nonzero((most >= vocabulary) & (share < 1))[:, 0]
     for _ in range(TRIES):
@@ -108,8 +108,8 @@ def sample(
 
 def redrawn(drawn: torch.Tensor) -> torch.Tensor:
     """Return new uniform numbers that follow from those drawn before [n]."""
-    bits = drawn.numpy().view(np.uint64)
-    return torch.from_numpy(_in_unit(mixed(bits + GOLDEN)))
+    bits = drawn.cpu().numpy().view(np.uint64)
+    return torch.from_numpy(_in_unit(mixed(bits + GOLDEN))).to(drawn.device)
 
 
 def _is_within(shares: torch.Tensor, tokens: torch.Tensor, share: torch.Tensor) -> torch.Tensor:
@@ -126,7 +126,7 @@ def _among(
     values, indices = logits.sort(-1, descending=True) if everything else logits.topk(looked_at)
     # Shares of all of the row, or of the `most` largest where there are no more of them.
     total = torch.logsumexp(logits, -1, keepdim=True)
-    first = torch.arange(looked_at) < most[:, None]
+    first = torch.arange(looked_at, device=logits.device) < most[:, None]
     few = (most <= looked_at)[:, None]
     total = torch.where(few, torch.logsumexp(values.masked_fill(~first, -torch.inf), -1, keepdim=True), total)
     shares = torch.exp(values - total).masked_fill(~first, 0.0)

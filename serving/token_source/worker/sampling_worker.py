@@ -2,12 +2,10 @@
 
 from typing import Any
 
-from vllm.config.model import PROCESSED_LOGPROBS_MODES
 from vllm.v1.worker.cpu_worker import CPUWorker
 
-from serving.token_source.worker.inverse_sampler import InverseSampler
 from serving.token_source.worker.lazy_zeros import lazy_zeros
-from serving.token_source.worker.logprob_rows import RowSampler
+from serving.token_source.worker.row_sampling import sample_by_rows
 
 
 class SamplingWorker(CPUWorker):  # type: ignore[misc]
@@ -19,10 +17,4 @@ class SamplingWorker(CPUWorker):  # type: ignore[misc]
 
     def load_model(self, **kwargs: Any) -> None:
         super().load_model(**kwargs)
-        runner = self.model_runner
-        runner.sampler.__class__ = RowSampler
-        # vLLM's own sampler can also tell the probabilities after top-p, which ours never has for all of a row.
-        if runner.sampler.logprobs_mode not in PROCESSED_LOGPROBS_MODES:
-            runner.sampler.topk_topp_sampler = InverseSampler(
-                lambda: runner.input_batch.num_tokens_no_spec - runner.input_batch.num_prompt_tokens
-            )
+        sample_by_rows(self.model_runner)
