@@ -54,6 +54,8 @@ class RooflineDevice(ABC):
     # Whether experts have places of their own, by what topics use, and trade them for each batch of another mix
     # (Stratum, 3.1), rather than having copies in a cache.
     places_experts: ClassVar[bool] = False
+    # Whether its engine plans a step while the one before it runs, so that a request that comes waits for one more.
+    schedules_ahead: bool = False
     # The draft schemes that a system can run, by the names of their files in `drafts/`, and the one that it speculates
     # with in its paper, if it does.
     drafts: tuple[str, ...] = ()

@@ -256,6 +256,11 @@ class DeviceModel(Protocol):
         ...
 
     @property
+    def schedules_ahead(self) -> bool:
+        """Tell whether its engine plans a step while the one before it runs."""
+        ...
+
+    @property
     def ext_bytes_per_s(self) -> float:
         """Bandwidth of the external tier when this device has it for itself, in bytes per second."""
         ...

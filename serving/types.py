@@ -136,11 +136,13 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
 
 class Done(msgspec.Struct, frozen=True, array_like=True):
     """The progress of a batch: the number of its steps made, how many drafts of each sequence were `accepted` in them
-    (empty if none were drafted), and the requests that `finished` with the last."""
+    (empty if none were drafted), and the requests that `finished` with the last. The step before the device's last one
+    began at emulated instant `before_s`."""
 
     steps: int = 0
     accepted: list[int] = []
     finished: list[str] = []
+    before_s: float = -1.0
 
 
 class Chunk(msgspec.Struct, frozen=True, array_like=True):

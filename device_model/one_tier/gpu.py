@@ -52,6 +52,7 @@ class GpuDevice(OneTierDevice):
         share = setup.calibration.memory_share
         what = f"GPUs (the engine takes {share:.0%} of it)"
         self.placement = one_tier(self.size, self.hb.capacity_bytes * share, what)
+        self.schedules_ahead = setup.calibration.schedules_ahead
         self._wait_s = _wait_s(setup)
 
     @classmethod

@@ -6,7 +6,7 @@ GPUs have three.
 
 from dataclasses import dataclass
 
-from device_model.specs.spec import BITS_PER_BYTE, MICRO, PICO, Count, Exponent, Positive, PositiveOrNone, Share
+from device_model.specs.spec import BITS_PER_BYTE, MICRO, PICO, Count, Exponent, Flag, Positive, PositiveOrNone, Share
 
 UNIFORM = "uniform"
 """The calibration of models whose locality nobody has measured."""
@@ -82,6 +82,7 @@ class GpuCalibration:
     compute_share: Share  # of the peak that GEMMs reach
     memory_share: Share  # of a GPU's memory that weights and KV cache may take
     graph_tokens: Count  # most tokens of a pass that a CUDA graph holds
+    schedules_ahead: Flag  # whether a step is planned while the one before it runs
 
     @property
     def kernel_s(self) -> float:

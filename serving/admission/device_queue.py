@@ -151,6 +151,8 @@ class DeviceQueue:
             return self._chunks_s(prompt_tokens)
         left_s = max(0.0, self.end_s - now_s)
         ahead -= min(self.under_way, ahead)
+        if self.pace.schedules_ahead:  # the step after this one is planned, too
+            left_s += self._step_s(0)
         return left_s + self._after_s(ahead, prompt_tokens)
 
     def _after_s(self, ahead: int, prompt_tokens: int) -> float:

@@ -31,6 +31,7 @@ class Pace:
     """Seconds of a device's steps, by the prompt tokens and the decoding sequences that they compute."""
 
     def __init__(self, device: DeviceModel, max_num_seqs: int, max_num_batched_tokens: int) -> None:
+        self.schedules_ahead = device.schedules_ahead
         prompts = doubling(max_num_batched_tokens)
         self.prefill_s = Curve(prompts, [_probe(device, (n, 0)) for n in prompts])
         self._batches = doubling(max_num_seqs)

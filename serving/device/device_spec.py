@@ -42,7 +42,8 @@ SHORT, LONG = 256, 1024
 class DeviceLimits(NamedTuple):
     """A device's figures for admission and scheduling: tokens that its KV cache holds, tokens that may be spilled
     beside it, the longest context, LPDDR bandwidth when nothing throttles it (bytes/s), seconds per decoded token of a
-    lone request, prefill seconds of a prompt (`prefill_base_s` + tokens x `prefill_token_s`), and the deepest draft."""
+    lone request, prefill seconds of a prompt (`prefill_base_s` + tokens x `prefill_token_s`), the deepest draft, and
+    whether its engine plans a step while the one before it runs."""
 
     kv_capacity_tokens: int
     spill_tokens: int
@@ -52,6 +53,7 @@ class DeviceLimits(NamedTuple):
     prefill_base_s: float
     prefill_token_s: float
     deepest: int
+    schedules_ahead: bool
 
 
 class Followed(NamedTuple):
@@ -206,6 +208,7 @@ class DeviceSpec(NamedTuple):
             prefill_base_s=base_s,
             prefill_token_s=token_s,
             deepest=step_options.deepest,
+            schedules_ahead=device.schedules_ahead,
         )
 
     def _expert_placement(self, model: StepModel, device: RooflineDevice) -> ExpertPlacement | None:

@@ -63,6 +63,7 @@ class Engine:
     _leased_at_s: float | None = None
     _lease_ends_s: float = NEVER
     _last_s: float = -1.0
+    _before_s: float = -1.0
     _steps: int = 0
     _accepted: list[int] = field(default_factory=list)
     _traffic: float = 0.0
@@ -96,7 +97,7 @@ class Engine:
     def done(self) -> Done:
         """Return and reset the progress of the last batch."""
         finished = [self._finished.popleft() for _ in range(len(self._finished))]
-        done = Done(self._steps, self._accepted, finished)
+        done = Done(self._steps, self._accepted, finished, self._before_s)
         self._steps, self._accepted = 0, []
         return done
 
@@ -156,7 +157,7 @@ class Engine:
         self._finish(chunks)
         self._steps += steps
         self._traffic += priced.cost.traffic.ext_bytes
-        self._last_s = ends_s[-2] if steps > 1 else start_s
+        self._before_s, self._last_s = (self._last_s, start_s, *ends_s)[steps - 1 : steps + 1]
         # A batch that drafts is planned anew after each step, as only now it is known how far its sequences have got.
         self._accepted = priced.accepted
         return underruns

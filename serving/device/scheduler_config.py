@@ -31,4 +31,5 @@ def rules_of(scenario: Scenario, device_limits: DeviceLimits) -> SchedulerRules:
         hold_s=scenario.topic_hold_s,
         prefill_base_s=device_limits.prefill_base_s,
         prefill_token_s=device_limits.prefill_token_s,
+        schedules_ahead=device_limits.schedules_ahead,
     )

@@ -44,7 +44,8 @@ class SchedulerRules:
     step may add to a sequence beside its own. `patience_s`, `hold_s`: see `policies.waiting_queue.Terms`, as for
     `prefill_base_s` + tokens x `prefill_token_s`, the seconds that a prompt takes. Times are emulated. With `kv_events`
     it tells what becomes of the prefix cache; with `keep_answers`, blocks of answers are found again once it is told
-    (`Scheduler.remember`) what they say.
+    (`Scheduler.remember`) what they say. With `schedules_ahead` a step is planned while the one before it runs, as vLLM
+    does on GPUs: who comes meanwhile is in none of both.
     """
 
     batching: str = "fcfs"
@@ -60,6 +61,7 @@ class SchedulerRules:
     prefill_token_s: float = 0.0
     kv_events: bool = False
     keep_answers: bool = False
+    schedules_ahead: bool = False
 
     def queue(self) -> WaitingQueue:
         """Return an empty queue of the batching policy, fair between keys if `fair` says so."""

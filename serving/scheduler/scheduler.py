@@ -81,9 +81,11 @@ class Scheduler:
         self._advance(done)
         if not self.running and not len(self._queue) and (first := self._coming.due(now_s)):
             at_s = max(at_s, first.arrival_s)
-        self._arrive(at_s)
+        ahead = self.rules.schedules_ahead and bool(self.running)
+        self._arrive(last_s if ahead else at_s)
         step = self._compose(at_s)
-        self._batch, self._step = self._describe(at_s, step, self._count_slips(step.started, last_s)), step
+        slips = self._count_slips(step.started, done.before_s if ahead else last_s)
+        self._batch, self._step = self._describe(at_s, step, slips), step
         return self._batch
 
     def give_up(self, done: Done) -> dict[str, int]:

@@ -97,6 +97,13 @@ def test_predictions_are_right_on_average_where_requests_wait_for_a_place(mode: 
     assert np.quantile(abs(predicted / actual - 1), 0.75) < 0.25
 
 
+@pytest.mark.parametrize("rate", [2.0, 8.0, 20.0])
+def test_predictions_are_right_on_average_where_the_engine_plans_a_step_ahead(rate: float) -> None:
+    predicted, actual = simulated_ttfts(Scenario(hardware="h100", mode="fixed-ar"), poisson(rate, 200))
+    assert np.mean(predicted) == pytest.approx(np.mean(actual), rel=0.1)
+    assert np.quantile(abs(predicted / actual - 1), 0.75) < 0.15
+
+
 def test_an_idle_device_has_the_first_token_after_one_step() -> None:
     want = DEVICE.probe(StepPlan.of((128, 0))).latency_s[0]
     assert forecast().predict_ttft_s(0, 128, 5.0) == pytest.approx(want, rel=1e-9)

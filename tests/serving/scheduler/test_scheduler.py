@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.scheduler.config import Limits
+from serving.scheduler.config import Limits, SchedulerRules
 from serving.scheduler.scheduler import Scheduler
 from serving.scheduler.step import MAX_HORIZON
 from serving.types import NEVER, Batch, Done, Request
@@ -51,6 +51,47 @@ def test_decoding_comes_before_a_new_prompt_in_a_mixed_step() -> None:
     scheduler.submit(request("b", 0.5, prompt=100))
     mixed = scheduler.plan(1.0, 1.0, 0.0, Done(1))
     assert (mixed.ids, mixed.new_tokens, mixed.phase) == (["a", "b"], [1, 63], "mixed")
+
+
+@given(st.lists(st.floats(0.0, 20.0), min_size=1, max_size=30))
+def test_who_comes_to_an_engine_that_plans_ahead_waits_for_one_whole_step_unless_it_is_idle(
+    arrivals: list[float],
+) -> None:
+    roomy = Limits(max_num_seqs=64, max_num_batched_tokens=4096, kv_capacity_tokens=10_000, block_tokens=1)
+    scheduler = Scheduler(roomy, SchedulerRules(schedules_ahead=True))
+    requests = {str(i): request(str(i), arrival_s=at_s, output=3) for i, at_s in enumerate(arrivals)}
+    for each in requests.values():
+        scheduler.submit(each)
+    at_s, last_s, began_s = 0.0, -1.0, dict[str, float]()
+    done = Done(0)
+    while len(began_s) < len(requests):
+        busy = bool(scheduler.running)
+        batch = scheduler.plan(at_s, at_s, last_s, done)
+        if not batch.ids:
+            at_s, done = batch.until_s, Done(0)
+            continue
+        busy = busy and bool(set(batch.ids) - set(batch.started))
+        for id in batch.started:
+            began_s[id] = batch.start_s
+            assert requests[id].arrival_s <= (last_s if busy else batch.start_s)
+        assert not any(each.arrival_s <= last_s for id, each in requests.items() if id not in began_s)
+        assert batch.slips == 0
+        last_s, at_s, done = batch.start_s, batch.start_s + 1.0, Done(1, before_s=last_s)
+    assert max(began_s[id] - each.arrival_s for id, each in requests.items()) <= 2.0
+
+
+def test_news_that_come_a_step_late_to_an_engine_that_plans_ahead_are_counted() -> None:
+    scheduler = Scheduler(LIMITS, SchedulerRules(schedules_ahead=True))
+    scheduler.submit(request("a", output=9))
+    first_plan(scheduler)
+    scheduler.plan(1.0, 1.0, 0.0, Done(1, before_s=-1.0))
+    scheduler.submit(request("b", 0.5))
+    assert (scheduler.plan(2.0, 2.0, 1.0, Done(1, before_s=0.0))).slips == 0, (
+        "planned at 1, it would begin at 2 as well"
+    )
+    scheduler.submit(request("c", 0.7))
+    late = scheduler.plan(3.0, 3.0, 2.0, Done(1, before_s=1.0))
+    assert (late.started, late.slips) == (["c"], 1)
 
 
 def test_an_idle_device_begins_at_the_arrival_and_not_at_the_news_of_it() -> None:

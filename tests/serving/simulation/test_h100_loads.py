@@ -28,11 +28,11 @@ def bf16(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "qwen3-30b-a3b-bf16"
 
 
-@pytest.mark.parametrize(("rate", "tpot_off", "ttft_off"), [(2, 0.05, -0.25), (8, 0.05, -0.35), (20, 0.15, -0.35)])
+@pytest.mark.parametrize(("rate", "tpot_off", "ttft_off"), [(2, 0.05, -0.16), (8, 0.05, -0.19), (20, 0.15, -0.06)])
 def test_a_load_takes_as_long_as_it_took(
     tmp_path: Path, bf16: str, rate: int, tpot_off: float, ttft_off: float
 ) -> None:
-    """Times between tokens agree; first tokens come sooner, as the emulated scheduler does not run a step ahead."""
+    """Times between tokens agree; first tokens come sooner, as the host takes some 7 ms to take a request in."""
     table = TABLES / f"load-{rate}.csv"
     path = tmp_path / "load.toml"
     path.write_text(f'arrivals = {{ kind = "trace" }}\n[trace]\nfile = "{table}"\nformat = "csv"\n', encoding="utf-8")
