@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from serving.policies.fairness import FairQueue
-from serving.policies.waiting_queue import PriorityHeap
+from serving.scheduler.arrivals import Arrivals
 from serving.scheduler.config import DECODE_FIRST, MIXED, SPILL, Limits, SchedulerRules
 from serving.scheduler.decode_group import DecodeGroup
 from serving.scheduler.kv_cache import KvCache
@@ -29,22 +29,18 @@ class Scheduler:
         self._together = DecodeGroup(limits.block_tokens, self.rules.lookahead)
         self._apart: dict[str, Sequence] = {}
         self._waiting: dict[str, Sequence] = {}
-        # Not here yet: stamped for an instant that the device has not come to.
-        self._coming = PriorityHeap(lambda request: request.arrival_s)
+        self._coming = Arrivals()
         self._queue = self.rules.queue()
         self._fair = self._queue if isinstance(self._queue, FairQueue) else None
         self._topics: Counter[str] = Counter()
         self._batch: Batch | None = None
         self._step = Step(0, 0)
-        self._fresh: set[str] = set()
         self._order = self._spilled = 0
 
     def submit(self, request: Request, in_time: bool = False) -> None:
         """Queue a request. Unless `in_time`, the news of it may be late: then a step that it missed is counted."""
         self._waiting[request.id] = Sequence.of(request)
-        self._coming.push(request)
-        if not in_time:
-            self._fresh.add(request.id)
+        self._coming.add(request, in_time)
 
     @property
     def full(self) -> bool:
@@ -82,9 +78,11 @@ class Scheduler:
         if not self.running and not len(self._queue) and (first := self._coming.due(now_s)):
             at_s = max(at_s, first.arrival_s)
         ahead = self.rules.schedules_ahead and bool(self.running)
-        self._arrive(last_s if ahead else at_s)
+        for request in self._coming.until(last_s if ahead else at_s):
+            self._queue.push(request)
         step = self._compose(at_s)
-        slips = self._count_slips(step.started, done.before_s if ahead else last_s)
+        started = (self.running[id].request for id in step.started)
+        slips = self._coming.slips(started, done.before_s if ahead else last_s)
         self._batch, self._step = self._describe(at_s, step, slips), step
         return self._batch
 
@@ -94,11 +92,6 @@ class Scheduler:
         self._part()
         there = (*self.running.values(), *self._waiting.values())
         return {sequence.id: sequence.released for sequence in there}
-
-    def _arrive(self, at_s: float) -> None:
-        while request := self._coming.due(at_s):
-            self._coming.remove(request)
-            self._queue.push(request)
 
     def _advance(self, done: Done) -> None:
         batch, self._batch = self._batch, None
@@ -280,11 +273,6 @@ class Scheduler:
         self._waiting[victim.request.id] = victim
         self._queue.push(victim.request)
         step.preempted.append(victim.id)
-
-    def _count_slips(self, started: list[str], last_s: float) -> int:
-        """Count arrivals that missed the step before this one only because the news of them came late."""
-        fresh, self._fresh = self._fresh, set()
-        return sum(self.running[id].request.arrival_s <= last_s for id in started if id in fresh)
 
     def _describe(self, at_s: float, step: Step, slips: int) -> Batch:
         coming = self._coming.first()
