@@ -95,7 +95,12 @@ class NearMemoryDevice(XpuDevice):
         return self._placed(whole, at_width(self._near, bits), least(self._near_bytes / size.kv_held_bytes(work), 1.0))
 
     def _experts(self, work: StepWork, unit: Unit, touched: float) -> tuple[Part, ...]:
-        """Do experts near memory as far as the KV cache leaves them room."""
+        """Do experts near memory as far as the KV cache leaves them room.
+
+        How many experts a step reads follows their popularity, as on all hardware; which of them lie near memory does
+        not: of any that are read there is the same share. The paper does not say how NMP places experts, but ranks it
+        behind PIM for the two models that it cannot hold whole (7.2), which it would lead with the popular ones.
+        """
         size, bits = self.size, self.setup.model.expert_weight_bits
         unit, near = of_weights(unit, bits), of_weights(self._near, bits)
         whole = Part("experts", unit, ON_XPU, size.expert_macs(work), ext_bytes=touched * size.experts_bytes)
