@@ -48,6 +48,8 @@ class DraftDevice(Protocol):
 
     def expert_group(self, work: StepWork, reads: ExpertReads, unit: Unit) -> tuple[Part, ...]: ...
 
+    def expert_copies(self, work: StepWork) -> float: ...
+
 
 class Draft(ABC):
     """A draft scheme of ELMoE-3D's comparison (7.1); subclasses, one a file in `drafts/`, are called `Scheme`."""

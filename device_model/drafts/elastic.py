@@ -43,7 +43,8 @@ class Scheme(Draft):
         static = device.static_part(work, sliced, device.size.static_read_bytes_at(DRAFT_BITS))
         touched, some = self._drafted(device, work, held, plan)
         read = touched * device.size.experts_bytes * self.hb_share
-        experts = Part("experts in the pool", sliced, TENSOR_PARALLEL, device.size.expert_macs(work) * some, read)
+        macs, copied = device.size.expert_macs(work) * some, device.expert_copies(work) * some
+        experts = Part("experts in the pool", sliced, TENSOR_PARALLEL, macs, read, link_bytes=copied)
         return Stage(DRAFT, 1, ((static,), (device.attention_part(work, held, unit),), (experts,)))
 
     def _drafted(self, device: DraftDevice, work: StepWork, held: TierBytes, plan: StepPlan) -> tuple[Number, Number]:

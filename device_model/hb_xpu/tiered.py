@@ -17,6 +17,7 @@ from device_model.experts.route_map import Routers
 from device_model.experts.topic_usage import TopicUsage
 from device_model.experts.traced_cache import PoolReads, TracedCache
 from device_model.hb_xpu.device import XpuDevice
+from device_model.hb_xpu.replicas import Replicas
 from device_model.placement import DraftFootprint, Placement, TierBytes, place
 from device_model.roofline import TARGET, Part, Stage, Unit
 from device_model.setup import XpuSetup
@@ -58,6 +59,7 @@ class TieredDevice(XpuDevice):
         self._static: dict[tuple[float, ...], Part] = {}
         self.hot: HotExperts | None = None
         self._sliceable = sliceable(setup.model)
+        self._replicas = Replicas(setup.model, setup.hardware)
         self._in_hb = self.placement.hb_static_bytes / self.size.static_bytes
         self._stretches = Stretches(super().probe)
 
@@ -232,7 +234,8 @@ class TieredDevice(XpuDevice):
         in_hb = read_bytes * self._in_hb
         why = TENSOR_PARALLEL if self._in_hb else DATA_PARALLEL
         busy = unit if self._in_hb else at_share(unit, work.tokens / self.setup.hardware.pe_count)
-        return Part("static weights", busy, why, self.size.static_macs(work), in_hb, read_bytes - in_hb)
+        macs, copied = self.size.static_macs(work), self._replicas.of_static(work) * self._in_hb
+        return Part("static weights", busy, why, macs, in_hb, read_bytes - in_hb, link_bytes=copied)
 
     def attention_part(self, work: StepWork, held: TierBytes, unit: Unit) -> Part:
         """Keys and values are read, and written, where they lie. Queries and weights have as many bits as they."""
@@ -262,8 +265,13 @@ class TieredDevice(XpuDevice):
             return (Part("experts", busy, DATA_PARALLEL, streamed_macs, ext_bytes=reads.ext_bytes),)
         busy = without_price(busy)
         streamed = Part("experts from EXT", busy, DATA_PARALLEL, streamed_macs, ext_bytes=reads.ext_bytes)
-        from_hb = Part("experts", unit, TENSOR_PARALLEL, macs, reads.hb_bytes, 0.0, written, psums)
+        linked = psums + self.expert_copies(work) * reads.hits
+        from_hb = Part("experts", unit, TENSOR_PARALLEL, macs, reads.hb_bytes, 0.0, written, linked)
         return (from_hb, streamed)
+
+    def expert_copies(self, work: StepWork) -> float:
+        """Return the bytes of activations that PEs exchange if HB serves all experts of `work`."""
+        return self._replicas.of_experts(work)
 
     def _tokens_an_expert(self, work: StepWork, reads: ExpertReads) -> float:
         read = float(reads.touched) * self.size.experts_per_layer

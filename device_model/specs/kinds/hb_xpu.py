@@ -12,6 +12,7 @@ from device_model.specs.spec import (
     Loss,
     Name,
     Positive,
+    PositiveOrNone,
     System,
     TierSpec,
     ValueRule,
@@ -43,13 +44,14 @@ class Hardware:
     ext_read_pj_per_bit: Positive
     aggregation_link_gb_per_s: Positive
     streamline_gb_per_s: Positive
+    activation_links: PositiveOrNone = 0.0  # of a PE, that bring it activations; 0: these take no time
     kind: Kind = KIND
     system: System = "elmoe3d"
 
     @property
     def aggregation_link_bytes_per_s(self) -> float:
-        """Of one PE, for PSUMs and activations."""
-        return self.aggregation_link_gb_per_s * GIGA
+        """Of one PE, for PSUMs and activations: of one link, unless it has more."""
+        return self.aggregation_link_gb_per_s * GIGA * (self.activation_links or 1.0)
 
     @property
     def streamline_bytes_per_s(self) -> float:
