@@ -11,7 +11,6 @@ import uvicorn
 from fastapi import FastAPI
 from vllm.entrypoints.launchers.api_server.app_state import init_app_state
 from vllm.entrypoints.launchers.app import build_app
-from vllm.entrypoints.launchers.launcher import NoSignalServer
 from vllm.entrypoints.serve.exception_handling.error_response import create_error_response
 
 from serving.api.body_options import BodyOptions
@@ -26,6 +25,7 @@ from serving.api.http_protocol import WIRE, BoundedProtocol, handshake_limit
 from serving.api.large_answers import make_apart
 from serving.api.plain_stream_split import stream_chat_plainly, stream_completions_plainly
 from serving.api.quiet_failures import be_quiet_about_failures
+from serving.api.quiet_server import QuietServer
 from serving.api.text_fingerprint import tell_source
 from serving.api.tool_choice import choose_tools
 from serving.call import Call
@@ -143,7 +143,7 @@ class HttpServer:
             ssl_context_factory=None if private else _tls_of(prepared),
             uds=private or None,
         )
-        self._server = app.state.server = NoSignalServer(config)
+        self._server = app.state.server = QuietServer(config)
         self._sockets = None if private else [prepared.sock]
         self._task: asyncio.Task[None] | None = None
 

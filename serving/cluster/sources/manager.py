@@ -62,8 +62,9 @@ class SourceManager:
         self.link = Link()
         self.backoff = Backoff()
         self.inquiry = Inquiry()
-        # Whether a request that was another source's may be here, and has got no further since.
-        self.has_moved = False
+        # Set while the progress of requests matters: after a death, and while one may be here that was another source's
+        # and has got no further since.
+        self._in_question = asyncio.Event()
         self.address: Address | None = None
         self.cost: tuple[float, float] | None = None
         self._calls: AsyncRpcClient | None = None
@@ -97,6 +98,10 @@ class SourceManager:
     def is_forsaken(self) -> bool:
         """Tell whether the source was ended from outside, and is not up again: no request need wait for it."""
         return not self.link.up and self._from_outside
+
+    def question(self) -> None:
+        """Watch the progress of requests until it no longer matters."""
+        self._in_question.set()
 
     def own(self) -> list[Flight]:
         """Return the requests whose tokens this source makes."""
@@ -187,6 +192,7 @@ class SourceManager:
         at_work = [flight.request.id for flight in reversed(self.own()) if flight.request.id in self._in_source]
         culprit = self.inquiry.death(at_work, by_itself)
         self._in_source.clear()
+        self.question()
         if culprit is not None and culprit in self._flights:
             self._refuse(self._flights[culprit], cause_of_deaths(ACTOR))
         self._from_outside = not (by_itself or self.inquiry.in_doubt)
@@ -239,11 +245,13 @@ class SourceManager:
     async def _watch_progress(self) -> None:
         """Acquit the requests that have got beyond the point at which a source died with them."""
         while True:
-            await asyncio.sleep(LOOK_S)
             # Mostly there is none, and to look at all requests five times a second would cost more than their tokens.
-            moved = [flight for flight in self.own() if flight.moved] if self.has_moved else []
-            self.has_moved = bool(moved)
-            if not (self.link.up and (moved or self.inquiry.open)):
+            await self._in_question.wait()
+            await asyncio.sleep(LOOK_S)
+            moved = [flight for flight in self.own() if flight.moved]
+            if not (moved or self.inquiry.open):
+                self._in_question.clear()
+            if not (self.link.up and self._in_question.is_set()):
                 continue
             with contextlib.suppress(RayError):
                 passed = await self.handle.beyond_known.remote()

@@ -93,7 +93,8 @@ class TokenSources:
                 continue
             self.all[flight.source].inquiry.gone([flight.request.id])
             taker = flight.source = min(coming, key=lambda index: coming[index])
-            flight.moved = self.all[taker].has_moved = True
+            flight.moved = True
+            self.all[taker].question()
             coming[taker] += 1
             takers.add(taker)
         for taker in takers:
