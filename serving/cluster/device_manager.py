@@ -15,6 +15,7 @@ from serving.cluster.sources.token_sources import TokenSources
 from serving.cluster.streams.sockets import Address
 from serving.cluster.supervision.deaths import summary
 from serving.device.device_spec import DeviceLimits, DeviceSpec, check_shared
+from serving.device.fleet_limits import check_context
 from serving.policies.router import Router
 from serving.scenario.active_faults import tier_of
 from serving.scenario.fleet import FleetError
@@ -202,12 +203,9 @@ class Devices:
         clients."""
         try:
             device_limits: DeviceLimits = await self.cluster.model.device_limits.remote(spec)
+            check_context(device_limits, self.cluster.max_model_len)
         except (DeviceError, UsageError) as error:
             raise RefusedAction(str(getattr(error, "cause", error))) from error
-        context = self.cluster.max_model_len
-        if min(device_limits.kv_capacity_tokens, device_limits.max_context_tokens) < context:
-            held = min(device_limits.kv_capacity_tokens, device_limits.max_context_tokens)
-            raise RefusedAction(f"Such a device holds {held} tokens of context, and clients were promised {context}.")
         return device_limits
 
     def _need_another(self, index: int, done: str) -> None:

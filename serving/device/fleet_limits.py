@@ -5,9 +5,11 @@ from collections.abc import Iterable
 from device_model.specs.spec import DeviceError
 from serving.device.device_spec import DeviceLimits, DeviceSpec, check_shared
 from serving.device.traced_pricing import check_trace
+from serving.policies.step_options import StepOptions
 from serving.scenario.faults import LOST
 from serving.scenario.fleet import FleetError
 from serving.scenario.scenario import Scenario
+from serving.usage_error import UsageError
 
 
 def context_held(scenario: Scenario, fleet: Iterable[tuple[DeviceSpec, DeviceLimits]]) -> int:
@@ -31,8 +33,23 @@ def load_fleet(scenario: Scenario) -> list[tuple[DeviceSpec, DeviceLimits]]:
     return [(spec, known[spec]) for spec in fleet]
 
 
-def check_faults(scenario: Scenario, fleet: list[DeviceSpec]) -> None:
-    """Raise FleetError for faults that could never happen."""
+def limits_in_condition(spec: DeviceSpec, step_options: StepOptions, context: int) -> DeviceLimits:
+    """Return the limits of a device that has left its best condition. Raise UsageError as `check_context` does."""
+    device_limits = spec.device_limits(step_options)
+    check_context(device_limits, context)
+    return device_limits
+
+
+def check_context(device_limits: DeviceLimits, context: int) -> None:
+    """Raise UsageError if a device has less room than for the `context` that each request was promised."""
+    held = min(device_limits.kv_capacity_tokens, device_limits.max_context_tokens)
+    if held < context:
+        raise UsageError(f"Such a device holds {held} tokens of context, and clients were promised {context}.")
+
+
+def check_faults(scenario: Scenario, fleet: list[DeviceSpec], context: int) -> None:
+    """Raise FleetError for faults that could never happen, as where devices keep too little room for the `context` that
+    a request is promised."""
     for text, fault in zip(scenario.faults, scenario.fault_specs, strict=True):
         what = f"An entry of `faults`, {text!r},"
         if fault.device is not None and fault.device >= len(fleet):
@@ -41,6 +58,7 @@ def check_faults(scenario: Scenario, fleet: list[DeviceSpec]) -> None:
             raise FleetError(f"{what} would leave no device: it needs at least 2.", "faults")
         for spec in set(fleet if fault.device is None else fleet[fault.device : fault.device + 1]):
             try:
-                spec.suffering(fault).load()
-            except DeviceError as error:
+                suffering = spec.suffering(fault)
+                limits_in_condition(suffering, suffering.load(), context)
+            except (DeviceError, UsageError) as error:
                 raise FleetError(f"{what} can't be on {spec.hardware}: {error}", "faults") from error

@@ -48,7 +48,7 @@ def prepare(scenario: Scenario) -> PreparedScenario:
     access, tls = Access.of(scenario), Tls.of(scenario)
     fleet = load_fleet(scenario)
     context = min(context_of(scenario.token_model), context_held(scenario, fleet))
-    check_faults(scenario, [spec for spec, _ in fleet])
+    check_faults(scenario, [spec for spec, _ in fleet], context)
     answers = answers_of(scenario)
     check_front_end(scenario.front_end)
     if scenario.vllm_options:

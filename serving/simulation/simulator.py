@@ -7,23 +7,24 @@ actors or texts: requests have as many tokens as they may have.
 """
 
 import heapq
+import logging
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
+from device_model.specs.spec import DeviceError
 from serving.admission.forecast_feed import ForecastFeed
 from serving.admission.rules import AdmissionRules
 from serving.device.device_spec import DeviceLimits, DeviceSpec
-from serving.device.fleet_limits import check_faults, context_held, load_fleet
+from serving.device.fleet_limits import check_faults, context_held, limits_in_condition, load_fleet
 from serving.device.scheduler_config import limits_of, rules_of
 from serving.device.slow_tier import SlowTier
 from serving.observer import Broadcast
 from serving.policies.router import Router
 from serving.policies.routing import RoutingPolicy
 from serving.policies.step_options import StepOptions
-from serving.scenario.active_faults import ActiveFaults, FaultAction, tier_of
+from serving.scenario.active_faults import ActiveFaults, Effect, FaultAction, tier_of
 from serving.scenario.faults import Fault, FaultEvent
 from serving.scenario.scenario import Scenario
 from serving.simulation.fault_timeline import FaultTimeline
@@ -32,6 +33,9 @@ from serving.simulation.recorded_texts import recorded
 from serving.simulation.virtual_admission import VirtualAdmission
 from serving.simulation.virtual_driver import ARRIVES, Due
 from serving.types import NEVER, Request, StepRecord
+from serving.usage_error import UsageError
+
+log = logging.getLogger("foreserve")
 
 
 @dataclass(slots=True)
@@ -100,7 +104,8 @@ class Simulator:
         self._scenario, self._keep, self._leaps = scenario, observer is None, leaps and not forecasts
         self._fleet = fleet = load_fleet(scenario)
         self._router = Router(policy or scenario.router_spec.policy())
-        rules = AdmissionRules.of(scenario, context_held(scenario, fleet), forecasts)
+        self._context = context_held(scenario, fleet)
+        rules = AdmissionRules.of(scenario, self._context, forecasts)
         self._admission, self._ends = VirtualAdmission(rules, scenario.api_keys), EndQueue(self._router)
         observers: list[VirtualObserver] = [self._ends, self._admission, *filter(None, [observer])]
         if forecasts:
@@ -108,7 +113,7 @@ class Simulator:
         self._observer = Broadcast(observers)
         # The instant of the last arrival or fault.
         self._now_s = 0.0
-        check_faults(scenario, [spec for spec, _ in fleet])
+        check_faults(scenario, [spec for spec, _ in fleet], self._context)
         rates = [device_limits.ext_bytes_per_s for _, device_limits in fleet]
         tiers = [SlowTier(rate) for rate in rates[:: scenario.shared_ext]]
         self._tiers = [TierShare(tiers[index // scenario.shared_ext]) for index in range(len(fleet))]
@@ -117,7 +122,7 @@ class Simulator:
         # What each device does next, with what it no longer will.
         self._coming: list[DeviceDue] = []
         self._timeline = FaultTimeline(scenario, len(fleet))
-        self._active = ActiveFaults(partial(tier_of, sharers=scenario.shared_ext))
+        self._active = ActiveFaults(self._on_tier)
         self._lost: set[int] = set()
 
     def serve(self, requests: Iterable[Request]) -> tuple[list[Outcome], list[StepRecord]]:
@@ -195,13 +200,35 @@ class Simulator:
         if node.due.at_s < NEVER:
             heapq.heappush(self._coming, DeviceDue(node.due, node.index))
 
+    def _on_tier(self, device: int) -> Collection[int]:
+        """Return the devices on the slow tier of a device; the last tier may have fewer than may share it."""
+        return [index for index in tier_of(device, self._scenario.shared_ext) if index < len(self._fleet)]
+
     def _happen(self, id: int, fault: Fault, event: FaultEvent) -> None:
         """Carry out what an event of a fault does."""
         self._now_s = event.at_s
         lost, last = event.device in self._lost, not self._router.others_open(event.device)
-        if effect := self._active.happen(id, fault, event, lost, last):
+        effect = self._active.happen(id, fault, event, lost, last)
+        if effect is None:
+            return
+        if event.begins and effect.act is FaultAction.CHANGE and (why := self._refused(effect)):
+            # As on a server.
+            log.error("The fault %r could not come: %s", str(fault), why)
+            self._active.end(id, event.number)
+            return
+        for index in effect.devices:
+            self._carry_out(effect.act, index, event.at_s)
+
+    def _refused(self, effect: Effect) -> str:
+        """Return why the devices of an effect cannot be in the condition in which all active faults leave them; "" if
+        they can."""
+        try:
             for index in effect.devices:
-                self._carry_out(effect.act, index, event.at_s)
+                spec = self._fleet[index][0].in_condition(self._active.condition(index))
+                limits_in_condition(spec, self._load(spec), self._context)
+        except (DeviceError, UsageError) as error:
+            return str(error)
+        return ""
 
     def _carry_out(self, act: FaultAction, index: int, at_s: float) -> None:
         match act:

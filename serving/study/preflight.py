@@ -113,8 +113,9 @@ def _places(study: Study, name: str, value: Any) -> Iterator[Settings]:
 def _context_of(point: Point) -> int | Obstacle:
     try:
         fleet = load_fleet(point.scenario)
-        check_faults(point.scenario, [spec for spec, _ in fleet])
-        return context_held(point.scenario, fleet)
+        context = context_held(point.scenario, fleet)
+        check_faults(point.scenario, [spec for spec, _ in fleet], context)
+        return context
     except (UsageError, DeviceError) as error:
         return Obstacle(SCENARIO, f"cannot be run: {error}")
 

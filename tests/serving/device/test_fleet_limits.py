@@ -3,7 +3,7 @@
 import pytest
 
 from device_model.specs.hardware_file import load_hardware
-from serving.device.fleet_limits import check_faults, load_fleet
+from serving.device.fleet_limits import check_faults, context_held, load_fleet
 from serving.scenario.faults import parse_fault
 from serving.scenario.fleet import FleetError
 from serving.scenario.scenario import Scenario
@@ -18,7 +18,7 @@ def checked(hardware: str, *faults: str, kv_tier: str = "all") -> tuple[int, int
     """Tokens of KV cache, and room for spilled ones, of one device, after its faults are found possible."""
     scenario = Scenario(hardware=hardware, model=HARDWARE[hardware], faults=faults, kv_tier=kv_tier)
     fleet = load_fleet(scenario)
-    check_faults(scenario, [spec for spec, _ in fleet])
+    check_faults(scenario, [spec for spec, _ in fleet], context_held(scenario, fleet))
     ((_, limits),) = fleet
     return limits.kv_capacity_tokens, limits.spill_tokens
 
@@ -62,3 +62,10 @@ def test_a_fault_that_the_hardware_cannot_have_is_refused_by_name(hardware: str,
     with pytest.raises(FleetError) as refused:
         checked(hardware, fault)
     assert all(word in str(refused.value) for word in [fault, *said]), str(refused.value)
+
+
+def test_a_fault_that_leaves_a_request_too_little_room_is_refused() -> None:
+    """Requests were promised all that HB holds of a KV cache, and then there were half as many banks."""
+    with pytest.raises(FleetError, match=r"'fast: left=0.5', can't be on elmoe3d-4gb: .*room|promised"):
+        checked("elmoe3d-4gb", "fast: left=0.5", kv_tier="fast")
+    checked("elmoe3d-4gb", "fast: left=0.5")

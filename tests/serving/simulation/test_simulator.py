@@ -108,6 +108,23 @@ def test_it_is_the_same_each_time_and_whether_steps_are_made_at_once_or_not(
     assert sum(r.steps for r in runs[0][1]) == len(runs[2][1])
 
 
+def test_the_last_slow_tier_may_have_fewer_devices_than_may_share_it() -> None:
+    scenario = Scenario(devices=3, shared_ext=2, mode="fixed-ar", faults=("slow: left=0.5, device=2, at=0.5, for=1",))
+    outcomes, _ = Simulator(scenario).serve(crowd(10, gap_s=0.1, output=50))
+    assert all(outcome.tokens == 50 for outcome in outcomes)
+
+
+def test_a_fault_that_a_device_cannot_suffer_beside_others_does_not_come(caplog: pytest.LogCaptureFixture) -> None:
+    """A tenth of 16 banks is one, and a tenth of that none."""
+    one, other = "fast: left=0.1, at=0.1, for=1", "fast: left=0.11, at=0.2, for=1"
+    (alone, _), (both, _) = (
+        Simulator(Scenario(hardware="elmoe3d-4gb", mode="fixed-ar", faults=faults)).serve(crowd(3, output=50))
+        for faults in ((one,), (one, other))
+    )
+    assert [outcome.tokens_s for outcome in both] == [outcome.tokens_s for outcome in alone]
+    assert "could not come: hb_share is 0.011" in caplog.text
+
+
 @pytest.mark.parametrize("traced", [False, True])
 def test_a_step_does_not_outlive_what_slowed_it_down(traced: bool) -> None:
     """What is broken for a fifth of a second costs no more than that, though a prompt is under way all the time."""
