@@ -139,7 +139,7 @@ def _with(before: GpuFigures, told: Sequence[int], values: FloatArray) -> GpuFig
 
 def _logs(setup: GpuSetup, figures: GpuFigures, measurements: Sequence[Measurement]) -> FloatArray:
     device = emulated(setup, figures)
-    return np.array([log(one.predicted_s(device) / one.seconds) for one in measurements])
+    return np.array([log(one.predicted_s(device)) - log(one.seconds) for one in measurements])
 
 
 def _told(

@@ -29,6 +29,8 @@ def _source(name: str, fit: GpuFit, how: str) -> str:
 
 
 def _toml(value: object) -> str:
-    """Return a text or a number of a hardware file as TOML has it."""
-    text = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
-    return re.sub(r"\x7f", r"\\u007f", text)
+    """Return a text or a number of a hardware file as TOML has it; bytes of file names that are no text in hex."""
+    if not isinstance(value, str):
+        return repr(value)
+    text = value.encode("utf-8", "backslashreplace").decode("utf-8")
+    return re.sub(r"\x7f", r"\\u007f", json.dumps(text, ensure_ascii=False))

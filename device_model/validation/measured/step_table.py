@@ -2,6 +2,7 @@
 
 import csv
 import math
+import re
 from pathlib import Path
 
 from device_model.specs.spec import SpecError
@@ -11,24 +12,36 @@ COLUMNS = ("batch", "context", "seconds")
 NEW_TOKENS = "new_tokens"
 """A column that may be left out: tokens that each sequence computes in the step, 1 decoding, a prompt's in prefill."""
 
+DIGITS = 18
+# Characters of a wrong figure that an error repeats.
+SHOWN = 40
+
 
 def read_step_table(path: Path) -> list[Measurement]:
     """Return the steps of a file with the columns `batch`, `context` (tokens that each sequence has before the step)
     and `seconds`, and `new_tokens` if it has it. Raise SpecError, by file, line and column."""
     try:
-        text = path.read_text(encoding="utf-8")
+        # Spreadsheets begin a file with a byte order mark.
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise SpecError(f"{path} can't be read; allowed is a CSV file in UTF-8: {error}.") from None
     reader = csv.DictReader(text.splitlines())
+    try:
+        steps = _steps(reader, path)
+    except csv.Error as error:
+        raise SpecError(f"{path}, line {reader.line_num}: not valid CSV: {error}.") from None
+    if not steps:
+        raise SpecError(f"{path} has no line below its first; allowed is one for each step that was measured.")
+    return steps
+
+
+def _steps(reader: "csv.DictReader[str]", path: Path) -> list[Measurement]:
     for column in COLUMNS:
         if column not in (reader.fieldnames or ()):
             raise SpecError(
                 f"{path}, line 1: no column {column}; required are {', '.join(COLUMNS)}, and {NEW_TOKENS} may be there."
             )
-    steps = [_step(row, f"{path}, line {reader.line_num}") for row in reader]
-    if not steps:
-        raise SpecError(f"{path} has no line below its first; allowed is one for each step that was measured.")
-    return steps
+    return [_step(row, f"{path}, line {reader.line_num}") for row in reader]
 
 
 def _step(row: dict[str, str | None], where: str) -> Measurement:
@@ -39,8 +52,9 @@ def _step(row: dict[str, str | None], where: str) -> Measurement:
 
 def _whole(row: dict[str, str | None], column: str, least: int, where: str) -> int:
     text = row[column] or ""
-    if not (text.strip().isascii() and text.strip().isdigit() and int(text) >= least):
-        raise SpecError(f"{where}: {column} is {text!r}; allowed is a whole number from {least} on.")
+    if not (re.fullmatch(rf"\s*[0-9]{{1,{DIGITS}}}\s*", text) and int(text) >= least):
+        allowed = f"a whole number from {least} on" + (f", of {DIGITS} digits at most" if len(text) > DIGITS else "")
+        raise SpecError(f"{where}: {column} is {text[:SHOWN]!r}; allowed is {allowed}.")
     return int(text)
 
 
@@ -51,5 +65,5 @@ def _seconds(row: dict[str, str | None], where: str) -> float:
     except ValueError:
         seconds = math.nan
     if not 0 < seconds < math.inf:
-        raise SpecError(f"{where}: seconds is {text!r}; allowed is a number above 0.")
+        raise SpecError(f"{where}: seconds is {text[:SHOWN]!r}; allowed is a number above 0.")
     return seconds

@@ -47,6 +47,8 @@ def _results(text: str, path: Path) -> list[Any]:
             result, end = decoder.raw_decode(text, end)
         except json.JSONDecodeError as error:
             raise SpecError(f"{path}, line {error.lineno}: not valid JSON: {error.msg}.") from None
+        except (ValueError, RecursionError) as error:  # thousands of digits, or of brackets
+            raise SpecError(f"{path}: not what vLLM writes: {error}.") from None
         results.append(result)
         end += len(text[end:]) - len(text[end:].lstrip())
     return results
@@ -87,6 +89,11 @@ def _serving(result: Mapping[str, Any], where: str) -> list[Measurement]:
     if "spec_decode_acceptance_rate" in result:
         raise SpecError(f"{where}: it speculated; allowed is plain decoding, which the emulated GPU does.")
     prompt, output = (round(_number(result, f"total_{kind}_tokens", where) / completed) for kind in ("input", "output"))
+    if not prompt:
+        raise SpecError(
+            f"{where}: total_input_tokens is {result['total_input_tokens']} of {completed:g} completed; allowed are "
+            "prompts of a token or more."
+        )
     step_s = _number(result, SERVE, where) * MS
     found = [Measurement(f"{where}, {SERVE}", batch, (Passes(1, prompt + output // 2),), step_s)]
     if batch == 1 and "median_ttft_ms" in result:

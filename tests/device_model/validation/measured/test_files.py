@@ -34,6 +34,11 @@ def test_a_table_of_steps_is_read_as_it_stands(tmp_path):
     assert [one.passes for one in read_step_table(prompts)] == [(Passes(512, 0),), (Passes(1, 9),)]
 
 
+def test_a_table_may_be_a_spreadsheet_s(tmp_path):
+    table = written(tmp_path, "\ufeffbatch,context,seconds\n8,1024,0.012\n", "steps.csv")
+    assert [one.batch for one in read_step_table(table)] == [8]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -44,6 +49,8 @@ def test_a_table_of_steps_is_read_as_it_stands(tmp_path):
         ("batch,context,seconds\n1,2,nan\n", ", line 2: seconds is 'nan'; allowed is a number above 0."),
         ("batch,context,seconds\n1,2\n", ", line 2: seconds is ''; allowed is a number above 0."),
         ("batch,context,seconds,new_tokens\n1,2,3,x\n", ", line 2: new_tokens is 'x'; allowed is a whole number"),
+        (f"batch,context,seconds\n{'9' * 5000},2,3\n", f", line 2: batch is '{'9' * 40}'; allowed is a whole number"),
+        (f"batch,context,seconds\n1,2,{'9' * 150_000}\n", "not valid CSV: field larger than field limit"),
     ],
 )
 def test_a_bad_table_is_refused_by_line_and_column(tmp_path, text, said):
@@ -82,6 +89,7 @@ def test_one_at_a_time_tells_of_prompts_too(tmp_path):
         (SERVE | {"completed": 4}, "completed 4, which does not tell the batch"),
         (SERVE | {"spec_decode_acceptance_rate": 70.0}, "it speculated; allowed is plain decoding"),
         (SERVE | {"median_itl_ms": 0.0}, "median_itl_ms is 0.0; allowed is a number above 0"),
+        (SERVE | {"total_input_tokens": 3}, "total_input_tokens is 3 of .* allowed are prompts of a token or more"),
         (SERVE | {"total_input_tokens": None}, "total_input_tokens is None; allowed is a number above 0"),
         ({"throughput": 3}, "there is neither avg_latency nor median_itl_ms"),
         ([1, 2], "there is neither avg_latency nor median_itl_ms"),
@@ -95,5 +103,8 @@ def test_a_result_that_says_too_little_is_refused(tmp_path, result, said):
 def test_a_file_that_is_no_json_is_refused_by_line(tmp_path):
     with pytest.raises(SpecError, match=r"mine.json, line 2: not valid JSON"):
         read_results(written(tmp_path, '{"a": 1}\nbatch,context\n'), None)
+    for nothing in ("[" * 100_000, '{"median_itl_ms": %s}' % ("1" * 5000)):
+        with pytest.raises(SpecError, match=r"mine.json: not what vLLM writes"):
+            read_results(written(tmp_path, nothing), None)
     with pytest.raises(SpecError, match="can't be read"):
         read_results(tmp_path / "none.json", None)

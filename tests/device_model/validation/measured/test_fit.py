@@ -123,5 +123,6 @@ def test_a_hardware_file_of_a_fit_keeps_the_data_sheet_and_says_where_the_rest_i
     assert sources["layer_us"] == "Fitted to 4 measurements of steps.csv"
     assert sources["compute_share"].startswith("Not measured, and kept as it was")
     again = tmp_path / "again.toml"
-    again.write_text(hardware_text(path, found, "others"))
+    # Of the name of a file that is no text, as Python has it.
+    again.write_text(hardware_text(path, found, "others\udcff"), encoding="utf-8")
     assert load_hardware(str(again)) == mine
