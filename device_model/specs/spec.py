@@ -189,6 +189,12 @@ class Model:
         self._need(_EXPERT_KEYS, "in a model with experts")
         if self.top_k > self.experts:
             raise Contradiction("top_k", f"at most experts, {self.experts}")
+        evenly = self.top_k / self.experts
+        if 0 < self.hot_hit_rate < evenly:
+            # It was published for another top_k: a token would read fewer experts than it chooses.
+            raise Contradiction(
+                "hot_hit_rate", f"at least top_k / experts, {evenly:.4g}, for hot ones are used most; or no such key"
+            )
         if not self.shared_experts:
             self._rule_out(("shared_expert_intermediate_size",), "without shared_experts")
 

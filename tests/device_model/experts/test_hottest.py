@@ -1,13 +1,17 @@
 """Does a fast memory that keeps the hottest experts find what it holds, and no more?"""
 
+import dataclasses
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from device_model.experts.fidelity import CacheAsk
+from device_model.experts.hot_hits import expected_touch
 from device_model.experts.hottest import HottestCached
 from device_model.experts.locality_laws import PassTokens
 from device_model.load import load_model
+from device_model.specs.spec import Contradiction
 
 NEARLY = 1 - 1e-9
 models = st.sampled_from([load_model(name) for name in ("olmoe-1b-7b", "mixtral-8x7b", "qwen3-30b-a3b")])
@@ -32,6 +36,20 @@ def test_hits_are_no_fewer_than_by_chance_and_no_more_than_are_held(model, token
     found = reads(model, tokens, share)
     assert share * found.touched * NEARLY <= found.hits <= share * model.experts * model.expert_layers / NEARLY + 1e-9
     assert 0 <= found.written <= found.touched - found.hits + 1e-9
+
+
+@given(models, st.integers(1, 128), shares, st.integers(1, 256))
+def test_a_token_reads_as_many_experts_as_it_chooses_whatever_its_top_k(model, top_k, more, tokens):
+    """A hot share below the even one, as of a top-k that it wasn't published for, can't be."""
+    top_k = min(top_k, model.experts)
+    evenly = top_k / model.experts
+    asked = dataclasses.replace(model, top_k=top_k, hot_hit_rate=evenly + more * (1 - evenly))
+    layers = model.expert_layers
+    alone, many = (expected_touch(asked, count).touched for count in (1, tokens))
+    assert alone == pytest.approx(top_k * layers)
+    assert alone * NEARLY <= many <= model.experts * layers / NEARLY
+    with pytest.raises(Contradiction, match="hot_hit_rate: allowed is at least top_k / experts"):
+        dataclasses.replace(asked, hot_hit_rate=evenly * 0.99)
 
 
 def test_one_token_finds_as_published_where_as_many_are_held_as_are_hot():

@@ -119,6 +119,12 @@ def test_text_that_is_not_toml_is_refused_with_its_line(tmp_path):
 
 CONTRADICTIONS = [
     ("qwen3-30b-a3b", "top_k = 8", "top_k = 129", "top_k is 129; allowed is at most experts, 128."),
+    (
+        "mixtral-8x7b",
+        "top_k = 2",
+        "top_k = 3",
+        "hot_hit_rate is 0.316; allowed is at least top_k / experts, 0.375, for hot ones are used most; or no such key",
+    ),
     ("qwen3-30b-a3b", "top_k = 8", "top_k = 0", "top_k is 0; allowed is a number above 0 in a model with experts."),
     ("qwen3-30b-a3b", "kv_heads = 4", "kv_heads = 5", "kv_heads is 5; allowed is a divisor of q_heads, 32."),
     ("qwen3-30b-a3b", "kv_heads = 4", "kv_heads = -4", "kv_heads is -4; allowed is a whole number of at least 0."),
