@@ -6,7 +6,7 @@ PUs of a group have equally much.
 """
 
 from functools import lru_cache
-from math import ceil
+from math import ceil, isqrt
 from typing import NamedTuple
 
 # Local maxima and sums, exponentials, scaling: each passes over all scores of a head (Fig. 10c).
@@ -32,7 +32,8 @@ def head_groups(heads: int, pus: int) -> HeadGroups:
     """Return the groups for KV heads of all sequences together: of those that hide the softmax the ones that are
     busiest, then the most. A single head has all PUs to itself, and its softmax shows.
     """
-    divisors = [groups for groups in range(1, pus + 1) if pus % groups == 0]
+    small = [groups for groups in range(1, isqrt(pus) + 1) if pus % groups == 0]
+    divisors = sorted({*small, *(pus // groups for groups in small)})
     choices = [HeadGroups(groups, ceil(heads / groups), heads / (groups * ceil(heads / groups))) for groups in divisors]
     hiding = [choice for choice in choices if choice.hides_softmax] or choices[:1]
     return max(hiding, key=lambda choice: (choice.busy_share, choice.groups))

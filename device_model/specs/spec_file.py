@@ -19,7 +19,10 @@ CALIBRATION = SPECS / "calibration"
 OWN_SPECS = "FORESERVE_SPECS"
 """The environment's name for the folder of a user's own specs, with `models/`, `hardware/` and `calibration/` in it."""
 SOURCES = "sources"
-LARGEST = 1e300
+SMALLEST, LARGEST = 1e-30, 1e30
+"""Of a figure that is not 0, in any unit that there is: of others no quotient may overflow."""
+MOST = 10**9
+"""Of whatever is counted: beyond it numbers of bytes are no longer exact, or too large for an array."""
 
 Spec = TypeVar("Spec", bound="DataclassInstance")
 
@@ -158,7 +161,7 @@ class _SpecFile:
         """Return the keys of the file and their values."""
         try:
             return tomllib.loads(self._text)
-        except tomllib.TOMLDecodeError as error:
+        except (ValueError, RecursionError) as error:  # of TOML, or a number of thousands of digits
             raise SpecError(f"{self._name}: not valid TOML: {error}.") from None
 
     def _contradiction(self, error: Contradiction, values: dict[str, Any]) -> NoReturn:
@@ -178,6 +181,8 @@ class _SpecFile:
     def _value(self, key: str, value: Any, base: type, allowed: ValueRule) -> Any:
         if not (_is(value, base) and allowed.accepts(value)):
             self.refuse(key, f"{key} is {value!r}; allowed is {allowed.words}")
+        if base is int and value > MOST:
+            self.refuse(key, f"{key} is {value}; allowed is {allowed.words}, and of at most {MOST:,}")
         return base(value)
 
     def _check_sources(self, sources: Any, figures: list[str]) -> None:
@@ -219,7 +224,7 @@ def _is(value: Any, base: type) -> bool:
     """Tell whether a TOML value is a `base`; a whole number will do for a float, a bool for none, inf and nan never. A
     tuple is a list of numbers."""
     if base is float:
-        return type(value) in (int, float) and abs(value) < LARGEST  # false for nan
+        return type(value) in (int, float) and (value == 0 or SMALLEST < abs(value) < LARGEST)  # false for nan
     if get_origin(base) is tuple:
         return type(value) is list and all(_is(each, float) for each in value)
     return type(value) is base

@@ -65,9 +65,21 @@ def test_every_file_loads(path):
         ),
         ("hb_gb_per_s = 819.2", "hb_gb_per_s = 0", "hb_gb_per_s", "hb_gb_per_s is 0; allowed is a number above 0."),
         ("hb_gb_per_s = 819.2", "hb_gb_per_s = inf", "hb_gb_per_s", "hb_gb_per_s is inf; allowed is a number above 0."),
+        (
+            "hb_gb_per_s = 819.2",
+            "hb_gb_per_s = 1e-300",
+            "hb_gb_per_s",
+            "hb_gb_per_s is 1e-300; allowed is a number above",
+        ),
         ("hb_gb_per_s = 819.2", "hb_gb_per_s = nan", "hb_gb_per_s", "hb_gb_per_s is nan; allowed is a number above 0."),
         ("hb_gb_per_s = 819.2", 'hb_gb_per_s = "fast"', "hb_gb_per_s", "is 'fast'; allowed is a number above 0."),
         ("pe_count = 16", "pe_count = 16.5", "pe_count", "pe_count is 16.5; allowed is a whole number of at least 1."),
+        (
+            "pe_count = 16",
+            f"pe_count = {10**23}",
+            "pe_count",
+            "a whole number of at least 1, and of at most 1,000,000,000.",
+        ),
         ("pe_count = 16", "pe_count = true", "pe_count", "pe_count is True; allowed is a whole number of at least 1."),
         (
             "hb_loss_percent = 3",
@@ -115,6 +127,11 @@ def test_a_file_without_sources_is_refused(tmp_path):
 def test_text_that_is_not_toml_is_refused_with_its_line(tmp_path):
     message = refusal(tmp_path, Hardware, "pe_count = 16\nhb = = 3\n")
     assert message.startswith("hardware/mine.toml: not valid TOML: ") and "line 2" in message
+
+
+@pytest.mark.parametrize("absurd", ["1" * 5000, "[" * 100_000], ids=["digits", "brackets"])
+def test_so_is_what_no_reader_of_toml_can_hold(tmp_path, absurd):
+    assert refusal(tmp_path, Hardware, f"pe_count = {absurd}\n").startswith("hardware/mine.toml: not valid TOML: ")
 
 
 CONTRADICTIONS = [
