@@ -6,7 +6,18 @@ GPUs have three.
 
 from dataclasses import dataclass
 
-from device_model.specs.spec import BITS_PER_BYTE, MICRO, PICO, Count, Exponent, Flag, Positive, PositiveOrNone, Share
+from device_model.specs.spec import (
+    BITS_PER_BYTE,
+    MICRO,
+    PICO,
+    Count,
+    Exponent,
+    Flag,
+    Positive,
+    PositiveOrNone,
+    PositiveShare,
+    Share,
+)
 
 UNIFORM = "uniform"
 """The calibration of models whose locality nobody has measured."""
@@ -50,7 +61,7 @@ class Mono3dCalibration:
     kept_share: Share  # experts whose tier is the same under two topics beyond what chance keeps
     handover_us: PositiveOrNone  # from the xPU to near-memory compute or back, of however few bytes
     bridge_us: PositiveOrNone  # the same from one xPU die to another
-    compute_share: Share  # of the xPU's peak that prefill reaches
+    compute_share: PositiveShare  # of the xPU's peak that prefill reaches
     interposer_pj_per_bit: PositiveOrNone
     die_power_share: Share  # of its TDP that an xPU die draws while near-memory compute works
     idle_power_share: Share  # the same while nothing does
@@ -72,15 +83,15 @@ class Mono3dCalibration:
 class GpuCalibration:
     """How a serving engine uses a GPU; `bandwidth_share` and `kernel_us` are fitted, kernels of a layer are counted."""
 
-    bandwidth_share: Share  # of the memory's peak, while weights and KV are read
+    bandwidth_share: PositiveShare  # of the memory's peak, while weights and KV are read
     kernel_us: PositiveOrNone  # what a kernel takes beyond its bytes and MACs
     attention_kernels: Count
     dense_kernels: Count  # of an MLP
     expert_kernels: Count  # of a layer's routed experts, its router included
     shared_kernels: Count  # of its shared experts
     sum_kernels: Count  # of a layer, where GPUs exchange partial sums
-    compute_share: Share  # of the peak that GEMMs reach
-    memory_share: Share  # of a GPU's memory that weights and KV cache may take
+    compute_share: PositiveShare  # of the peak that GEMMs reach
+    memory_share: PositiveShare  # of a GPU's memory that weights and KV cache may take
     graph_tokens: Count  # most tokens of a pass that a CUDA graph holds
     schedules_ahead: Flag  # whether a step is planned while the one before it runs
 

@@ -53,6 +53,7 @@ PositiveOrNone = Annotated[float, ValueRule("a number of at least 0", lambda v: 
 Positive = Annotated[float, ValueRule("a number above 0", lambda v: v > 0)]
 Loss = Annotated[float, ValueRule("a percentage from 0 to below 100", lambda v: 0 <= v < 100)]
 Exponent = Annotated[float, ValueRule("a number above 0 and at most 1", lambda v: 0 < v <= 1)]
+PositiveShare = Annotated[float, ValueRule("a number above 0 and at most 1", lambda v: 0 < v <= 1)]
 Share = Annotated[float, ValueRule("a number from 0 to 1", lambda v: 0 <= v <= 1)]
 Series = Annotated[
     tuple[float, ...],
@@ -95,7 +96,7 @@ class NearMemory:
     tops: Positive
     read_pj_per_bit: Positive
     mac_pj: Positive
-    ext_share: Share  # of the external bandwidth, left to the xPU
+    ext_share: PositiveShare  # of the external bandwidth, left to the xPU
 
     @property
     def capacity_bytes(self) -> float:

@@ -11,6 +11,7 @@ from device_model.specs.spec import (
     DeviceError,
     Loss,
     Positive,
+    PositiveShare,
     Share,
     System,
     TierSpec,
@@ -29,7 +30,7 @@ class Hardware:
     tiers: ClassVar[TierNames] = TierNames("dram", "host")
 
     fp16_tflops: Positive
-    compute_share: Share  # of the array's peak that GEMMs reach
+    compute_share: PositiveShare  # of the array's peak that GEMMs reach
     clock_ghz: Positive
     scratchpad_mb: Positive
     scratchpad_bytes_per_cycle: Positive

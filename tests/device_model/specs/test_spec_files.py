@@ -1,5 +1,6 @@
 """Are the specs complete, and is a bad one refused by file, line and key?"""
 
+import re
 import tomllib
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from device_model.specs.calibrated import GpuCalibration, Locality, Mono3dCalibration, Speculation
 from device_model.specs.hardware_file import load_hardware
 from device_model.specs.kinds.hb_xpu import Hardware
+from device_model.specs.kinds.npu import Hardware as Npu
 from device_model.specs.spec import EnergyEstimate, Model, NearMemory, SpecError, UnknownName
 from device_model.specs.spec_file import SPECS, read_named, read_spec
 
@@ -122,6 +124,24 @@ def test_a_missing_key_is_named_with_all_that_are_required(tmp_path):
 def test_a_file_without_sources_is_refused(tmp_path):
     message = refusal(tmp_path, Hardware, HARDWARE.split("[sources]")[0])
     assert "pe_count has no source" in message
+
+
+@pytest.mark.parametrize(
+    ("form", "file", "key"),
+    [
+        (Npu, "hardware/npu-64t", "compute_share"),
+        (NearMemory, "near_memory/nmp", "ext_share"),
+        (GpuCalibration, "calibration/vllm-0.8.1", "bandwidth_share"),
+        (GpuCalibration, "calibration/vllm-0.8.1", "memory_share"),
+        (Mono3dCalibration, "calibration/stratum", "compute_share"),
+    ],
+)
+def test_a_rate_has_some_share_of_its_peak(tmp_path, form, file, key):
+    path = tmp_path / "mine.toml"
+    text = (SPECS / f"{file}.toml").read_text(encoding="utf-8")
+    path.write_text(re.sub(rf"^{key} = .*", f"{key} = 0", text, flags=re.MULTILINE, count=1), encoding="utf-8")
+    with pytest.raises(SpecError, match=f"{key} is 0; allowed is a number above 0 and at most 1"):
+        read_spec(form, path)
 
 
 def test_text_that_is_not_toml_is_refused_with_its_line(tmp_path):
