@@ -18,6 +18,8 @@ from device_model.work import StepWork
 
 # Times the calibrated depth: beyond that the chain of acceptance would be stretched far from what was measured.
 DEEPEST = 2
+# Tokens of one pass: the paper's tree has 8, and what is behind the likeliest hundreds is hardly ever accepted.
+WIDEST = 256
 
 
 class DraftDevice(Protocol):
@@ -86,12 +88,14 @@ class Draft(ABC):
         budget in proportion, as far as so many tokens are drafted.
 
         A path must fit: never fewer are verified than `depth`. Raise ValueError for a depth that is not 1 to `deepest`,
-        and a budget that is less or more than such a tree has.
+        a width over `WIDEST`, and a budget that is less or more than such a tree has.
         """
         own = self.shape
         if not 1 <= depth <= self.deepest:
             raise ValueError(f"depth is {depth}; {self.published} can draft 1 to {self.deepest} tokens ahead")
         width = own.width if width is None else width
+        if width > WIDEST:
+            raise ValueError(f"width is {width}; {self.published} can draft 1 to {WIDEST} tokens in a pass")
         if verify is None:
             verify = min(max(depth, round(own.verify_tokens * depth / own.depth)), max(depth, depth * width))
         elif verify > depth * width:

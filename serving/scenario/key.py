@@ -13,6 +13,8 @@ from serving.scenario.scenario_error import ScenarioError
 from serving.usage_error import UsageError
 
 DECLARED = "key"
+WIDEST = 2**63 - 1
+"""Of whole numbers, as tables and messages hold them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,9 @@ class Key:
         if self.least is not None and (endless or not value >= self.least):
             whole = "a whole number of " if isinstance(value, int) and self.least else ""
             return f"{finite}{whole}at least {self.least:g}"
-        return f"at most {self.most:g}" if self.most is not None and value > self.most else ""
+        if self.most is not None and value > self.most:
+            return f"at most {self.most:g}"
+        return "a whole number of 64 bits" if isinstance(value, int) and not -WIDEST <= value <= WIDEST else ""
 
 
 def key(default: Any, help: str, **more: Any) -> Any:

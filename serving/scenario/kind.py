@@ -1,7 +1,10 @@
 """Kinds of values that a scenario's keys have, as a file writes them."""
 
 from enum import Enum
+from math import inf
 from typing import Any
+
+ENDLESS = 10**300
 
 
 class Kind(Enum):
@@ -18,7 +21,8 @@ class Kind(Enum):
     def value_of(self, value: Any) -> Any:
         """Return a value of a TOML file as a scenario has it; None if it is of another kind."""
         if self is Kind.NUMBER and type(value) is int:
-            return float(value)
+            # Of hundreds of digits it is endless: as much as what has no end it is refused.
+            return float(value) if abs(value) < ENDLESS else (inf if value > 0 else -inf)
         if self is Kind.WORD_OR_WHOLE and type(value) is int:
             return str(value)
         if self is Kind.WORDS and isinstance(value, list) and all(isinstance(each, str) for each in value):

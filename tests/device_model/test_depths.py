@@ -83,6 +83,14 @@ def test_a_depth_that_is_too_far_from_the_calibrated_one_is_refused(depth):
         draft.shape_at(depth)
 
 
+def test_a_pass_wider_than_any_tree_is_refused():
+    """The law of its accepted tokens would take gigabytes."""
+    draft = device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", "elastic").draft
+    assert draft.shape_at(11, 256).width == 256
+    with pytest.raises(ValueError, match="width is 257; Elastic-SD can draft 1 to 256 tokens in a pass"):
+        draft.shape_at(11, 257)
+
+
 @pytest.mark.parametrize("rates", [None, read_measured()])
 def test_there_is_nothing_to_accept_without_a_draft(rates):
     with pytest.raises(ValueError, match="without a draft"):
