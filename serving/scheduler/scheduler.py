@@ -73,10 +73,10 @@ class Scheduler:
 
     def plan(self, at_s: float, now_s: float, last_s: float, done: Done) -> Batch:
         """Return the batch from `at_s` on, given what was `done` since; the last step began at `last_s`. An idle device
-        may begin at an arrival up to `now_s`, the clock's reading."""
+        may begin at an arrival up to `now_s`, the clock's reading, and with a request of a device that is gone, now."""
         self._advance(done)
         if not self.running and not len(self._queue) and (first := self._coming.due(now_s)):
-            at_s = max(at_s, first.arrival_s)
+            at_s = max(at_s, now_s if first.kv_lost else first.arrival_s)
         ahead = self.rules.schedules_ahead and bool(self.running)
         for request in self._coming.until(last_s if ahead else at_s):
             self._queue.push(request)

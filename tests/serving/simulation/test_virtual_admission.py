@@ -49,6 +49,18 @@ def test_requests_of_a_lost_device_go_on_elsewhere_with_all_their_tokens() -> No
     assert sum(each.tpot_s for each in outcomes) > sum(each.tpot_s for each in untouched)
 
 
+def test_what_goes_on_elsewhere_does_so_after_the_loss() -> None:
+    """The other device has been idle since its request ended, long before."""
+    scenario = Scenario(devices=2, router="round-robin", faults=("lost: device=1, at=2",))
+    outcomes, records = Simulator(scenario).serve(
+        [Request("0", 0.0, 20, 2, seed=0), Request("1", 0.5, 200, 600, seed=1)]
+    )
+    moved = outcomes[1]
+    assert moved.device == 0 and moved.before_s and moved.tokens_s == sorted(moved.tokens_s)
+    assert all(record.start_s >= 2 for record in records if record.device == 0 and record.start_s > 0.5)
+    assert moved.tokens_s[len(moved.before_s)] > 2
+
+
 def test_the_last_device_is_not_lost() -> None:
     faults = ("lost: device=0, at=1, for=5", "lost: device=1, at=2, for=1")
     outcomes, records = Simulator(Scenario(devices=2, faults=faults)).serve(crowd(60, 0.1))
