@@ -14,6 +14,8 @@ from serving.study.tables import column
 
 Row = dict[str, Any]
 ITL = "itl"
+# Of an answer: how many seeds it is of, and the least and the most of a figure that one of them has alone.
+SEEDS, LEAST, MOST = "seeds", " least", " most"
 COLUMNS = {
     "requests": "requests that arrived",
     "refused": "of these, how many were turned away: they keep no target, and count for no latency",
@@ -80,7 +82,9 @@ USUAL = {"ttft": (50, 90, 95, 99), "tpot": (50, 90, 95, 99), "e2e": (50, 95, 99)
 
 
 def is_figure(name: str) -> bool:
-    """Tell whether a column has a figure of a run, and not a setting of it."""
+    """Tell whether a column has a figure of a run, or of runs with several seeds, and not a setting of them."""
+    if name == SEEDS or name.endswith((LEAST, MOST)):
+        return True
     of_target = name.removesuffix("_attainment") + "_s"
     return name in COLUMNS or name in COSTS or any(map(percentile_of, (name, of_target)))
 

@@ -12,6 +12,7 @@ from serving.study.point import shown
 from serving.study.report.answer_sentence import answer_sentence
 from serving.study.report.lead import leads
 from serving.study.report.mode_verdict import mode_verdict
+from serving.study.report.seed_range import with_seed_range
 from serving.study.results import Results
 from serving.study.store import point_row
 from serving.study.summary import Row, is_figure
@@ -95,6 +96,7 @@ def _sentences(results: Results) -> Iterator[str]:
 def table_of(rows: list[Row], asked: Collection[str] = ()) -> Table:
     """Return a table of answers, or of points, with the figures that are `asked` for beside the usual ones. Of a
     comparison it has each figure as a multiple of the baseline's."""
+    rows = with_seed_range(rows)
     names = [name for name in dict.fromkeys(name for row in rows for name in row) if _is_shown(name, rows, asked)]
     names.sort(key=CAVEATS.__eq__)  # It is long, and comes last.
     heads = [_head(name.removesuffix(BASE)) for name in names]

@@ -4,20 +4,24 @@ The load is doubled (or halved) until it is bracketed within a factor of two, an
 the `tolerance`. Attainment need not fall all the way: a device that goes over to speculation may serve more users
 better. So a load that misses the target by little is doubled again, up to twice; if a higher one holds, that counts,
 and the answer says that a lower one does not.
+
+Several seeds are judged together, at the same loads; then the search goes on for each alone, from what is known of it,
+so that the answer has the range of capacities that the seeds have by themselves.
 """
 
-from dataclasses import dataclass
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
 from itertools import takewhile
 from math import sqrt
 from typing import NamedTuple, Self
 
 from serving.study.axes import LOAD, WORKLOAD, Settings
 from serving.study.measures.targets import ATTAINMENT, SHARE, Targets
-from serving.study.point import shown
-from serving.study.point_factory import points_of
+from serving.study.point import SEED, Point, shown
+from serving.study.point_factory import point_of
 from serving.study.questions import asked_of, closeness, first_error, pooled, row_of, settings_of
 from serving.study.study import Finding, Inquiry, Study
-from serving.study.summary import Row
+from serving.study.summary import LEAST, MOST, SEEDS, Row
 from serving.toml_table import POSITIVE, AllowedNumber, TomlTable
 
 TOLERANCE = AllowedNumber("a number from 0.001 to 1", lambda value: 0.001 <= value <= 1)
@@ -35,11 +39,13 @@ FIGURES = (
     *("power_w", "batch_mean", "sd_share", "busy_share"),
 )
 USUAL = 10  # points that it takes to find a load to 2 %, from one that is wrong by a factor of four
+ALONE = 3  # and then one seed's own, from what was tried with all
 # A workload that ends after so many requests arrives no faster at twice the load once all of it comes at once; or it
 # does, in an open loop for ever, and is served no faster, as what is late is over before it is too late.
 SAME = 1.05
 SHORT = "workload too short"
 BEYOND = "none up to"
+USERS, OFFERED = "users", "offered_per_s"
 SLO = "slo"
 # What says by which SLO class requests are judged.
 CLASSES = ("default_slo", f"{WORKLOAD}.{SLO}", f"{WORKLOAD}.trace")
@@ -60,6 +66,24 @@ class LoadTrial(NamedTuple):
     def holds(self) -> bool:
         """Tell whether the targets are kept."""
         return self.closeness >= 1
+
+
+@dataclass(slots=True)
+class Climb:
+    """The way to the highest load that holds with some seeds together: the loads that were tried, and why it ended
+    before that was known, if it did."""
+
+    seeds: tuple[int | None, ...]
+    tried: list[LoadTrial] = field(default_factory=list)
+    short: bool = False
+    error: str = ""
+
+    def alone(self, needs: Mapping[str, float]) -> list["Climb"]:
+        """Return what is known of each seed by itself."""
+        return [
+            Climb((seed,), [_judged(each.load, each.findings[place : place + 1], needs) for each in self.tried])
+            for place, seed in enumerate(self.seeds)
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,32 +138,54 @@ class Capacity:
 
     def expected(self, study: Study) -> int:
         """Estimate the number of points."""
-        return USUAL * len(list(settings_of(study))) * max(1, len(study.seeds))
+        seeds = max(1, len(study.seeds))
+        return (USUAL + (ALONE if seeds > 1 else 0)) * len(list(settings_of(study))) * seeds
 
     def answers(self, study: Study, answers: list[Row], findings: list[Finding]) -> list[Row]:
-        """Return the inquiries' answers."""
-        return answers
+        """Return the inquiries' answers, each with how many seeds it is of, and the range that these have alone."""
+        return [_with_range(study, row, findings) for row in answers]
 
     def _climb(self, study: Study, settings: Settings) -> Inquiry:
-        """Raise the load while it holds, and past a fall that may be a dip; otherwise lower it; then bisect."""
-        tried: list[LoadTrial] = []
-        needs = self.needs(study.targets)
-        load: float | None = min(max(1.0, self.least), self.most)
-        while load is not None:
-            points = points_of(study, settings | {LOAD: load})
-            users = points[0].users
-            if users is not None and any(each.users == users for each in tried):
-                break
-            findings = yield points
-            if error := first_error(findings):
+        """Find the highest load that holds with all seeds together, and then with each of them."""
+        together = Climb(study.seeds or (None,))
+        yield from self._climb_all(study, settings, [together])
+        if together.error:
+            return row_of(settings, error=together.error)
+        row = self._answer(study, settings, together)
+        if len(together.seeds) > 1 and row[LOAD] and not together.short:
+            alone = together.alone(self.needs(study.targets))
+            yield from self._climb_all(study, settings, alone)
+            if error := next((each.error for each in alone if each.error), ""):
                 return row_of(settings, error=error)
-            before = max(tried, default=None)
-            tried.append(LoadTrial(load, closeness(findings, needs), findings, users))
-            if before is not None and tried[-1].holds and _is_as_much(before, tried[-1]):
-                # More load brings nothing: the least of which that is so says the most.
-                return self._answer(study, settings, tried[:-1], SHORT)
-            load = self._next(tried)
-        return self._answer(study, settings, tried)
+        return row
+
+    def _climb_all(
+        self, study: Study, settings: Settings, climbs: list[Climb]
+    ) -> Generator[list[Point], list[Finding], None]:
+        """Go on with all climbs side by side, until each of them has ended."""
+        needs = self.needs(study.targets)
+        while asked := [(each, points) for each in climbs if (points := self._wanted(study, settings, each))]:
+            findings = yield [point for _, points in asked for point in points]
+            for climb, points in asked:
+                mine, findings = findings[: len(points)], findings[len(points) :]
+                climb.error = first_error(mine)
+                if not climb.error:
+                    before = max(climb.tried, default=None)
+                    climb.tried.append(_judged(points[0].load, mine, needs))
+                    climb.short = before is not None and climb.tried[-1].holds and _is_as_much(before, climb.tried[-1])
+
+    def _wanted(self, study: Study, settings: Settings, climb: Climb) -> list[Point]:
+        """Return what is to be tried next, a point a seed: more load while it holds, and past a fall that may be a dip,
+        otherwise less, and then between both. Nothing once the highest load that holds is known, or can't be."""
+        if climb.error or climb.short:
+            return []
+        load = self._next(climb.tried) if climb.tried else min(max(1.0, self.least), self.most)
+        if load is None:
+            return []
+        points = [point_of(study, settings | {LOAD: load}, seed) for seed in climb.seeds]
+        users = points[0].users
+        known = users is not None and any(each.users == users for each in climb.tried)
+        return [] if known else points
 
     def _next(self, tried: list["LoadTrial"]) -> float | None:
         """Return the load to try next; None once the highest load that holds is known to the tolerance."""
@@ -158,13 +204,15 @@ class Capacity:
         failed = list(takewhile(lambda each: not each.holds, sorted(tried, reverse=True)))
         return len(failed) <= DIP and failed[0].closeness >= NOT_FAR
 
-    def _answer(self, study: Study, settings: Settings, tried: list["LoadTrial"], why: str = "") -> Row:
+    def _answer(self, study: Study, settings: Settings, climb: Climb) -> Row:
+        # Where more load brings nothing, the least of which that is so says the most.
+        tried, why = (climb.tried[:-1], SHORT) if climb.short else (climb.tried, f"{BEYOND} {self.most:g}")
         below, above = _edge(tried)
-        limit = self._limit(study.targets, above.findings) if above else why or f"{BEYOND} {self.most:g}"
+        limit = self._limit(study.targets, above.findings) if above else why
         if below is None:
             return row_of(settings, load=0.0, limit=f"{limit} even at {self.least:.3g}")
         figures = {name: pooled(below.findings, name) for name in FIGURES} | asked_of(study, below.findings)
-        users = {} if below.users is None else {"users": below.users}
+        users = {} if below.users is None else {USERS: below.users}
         dips = sorted(each.load for each in tried if each.load < below.load and not each.holds)
         lower = f", and misses it at {shown(dips[0])} too" if dips else ""
         return row_of(settings, load=below.load, **users, **figures, limit=limit + lower)
@@ -177,6 +225,41 @@ class Capacity:
             return percentiles[worst]
         ttft, tpot = pooled(findings, "ttft_attainment"), pooled(findings, "tpot_attainment")
         return "TTFT" if ttft < tpot else "TPOT" if tpot < ttft else "TTFT and TPOT"
+
+
+def held_by_seed(study: Study, row: Row, findings: list[Finding]) -> dict[int | None, float]:
+    """Return what each seed holds alone, of the combination that an answer is of: users, or in an open loop requests a
+    second; 0 if no load that was tried."""
+    held: dict[int | None, tuple[float, float]] = {}
+    for finding in findings:
+        point = finding.point
+        is_of = all(row.get(name) == value for name, value in point.names.items() if name not in (LOAD, SEED))
+        if is_of and not finding.error and closeness([finding], study.needs) >= 1:
+            found = point.load, finding.row[OFFERED] if point.users is None else point.users
+            held[point.seed] = max(found, held.get(point.seed, found))
+    return {seed: held[seed][1] if seed in held else 0 for seed in study.seeds or (None,)}
+
+
+def held_figure(row: Row) -> str:
+    """Return the figure that says what an answer holds."""
+    return USERS if USERS in row else OFFERED
+
+
+def _with_range(study: Study, row: Row, findings: list[Finding]) -> Row:
+    """Return an answer with how many seeds it is of and, of several, the least and the most that one of them holds."""
+    if row.get("error") or not row[LOAD]:
+        return row
+    held = held_by_seed(study, row, findings)
+    if len(held) == 1 or str(row["limit"]).startswith(SHORT):
+        return row | {SEEDS: len(held)}
+    figure = held_figure(row)
+    ends = {f"{figure}{LEAST}": min(held.values()), f"{figure}{MOST}": max(held.values())}
+    place = list(row).index(figure) + 1
+    return dict([*list(row.items())[:place], *ends.items(), *list(row.items())[place:], (SEEDS, len(held))])
+
+
+def _judged(load: float, findings: list[Finding], needs: Mapping[str, float]) -> LoadTrial:
+    return LoadTrial(load, closeness(findings, needs), findings, findings[0].point.users)
 
 
 def _edge(tried: list["LoadTrial"]) -> tuple["LoadTrial | None", "LoadTrial | None"]:

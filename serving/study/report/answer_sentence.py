@@ -8,9 +8,10 @@ from serving.study.questions.search import Search
 from serving.study.questions.sweep import Sweep
 from serving.study.report.lead import Lead, leads, percent, within_noise
 from serving.study.report.places import MOST_NAMED, USERS, place, places
+from serving.study.report.seed_range import MORE_SEEDS, seed_range
 from serving.study.report.units import listed, scale, times, words
 from serving.study.results import Results
-from serving.study.summary import Row
+from serving.study.summary import SEEDS, Row
 
 OFFERED, SERVED = "offered_per_s", "served_per_s"
 # Of a comparison, the first of these that every run has more than nothing of.
@@ -41,7 +42,9 @@ def _capacity(results: Results, rows: list[Row]) -> str:
     if known:
         told.append(_ranked(known, len(rows) == 1, bool(told)))
     none = f"; {len(rows) - len(held)} of {len(rows)} combinations hold none" if len(rows) > len(held) else ""
-    return f"{' '.join(told).removesuffix('.')}{none}."
+    one = known and known[0].get(SEEDS) == 1
+    varies = f" One seed cannot tell how far {'that varies' if len(rows) == 1 else 'these vary'}: {MORE_SEEDS}"
+    return f"{' '.join(told).removesuffix('.')}{none}.{varies if one else ''}"
 
 
 def is_short(row: Row) -> bool:
@@ -99,6 +102,9 @@ def _amount(rows: list[Row]) -> str:
     """Return what rows hold that hold as much; if they are several, each of them."""
     told = [_told_of(row) for row in rows]
     found = told[0] if len(set(told)) == 1 else f"{rows[0][USERS]} users"
+    if len(rows) == 1 and (within := seed_range(rows[0])):
+        by_seed = f"{within} by seed" if " to " in within else "as much with each seed"
+        found = f"{found.removesuffix(')')}; {by_seed})" if found.endswith(")") else f"{found} ({by_seed})"
     return _at_least(rows) + found + (" each" if len(rows) > 1 else "")
 
 
@@ -154,7 +160,7 @@ def _of_one_seed(found: list[Lead]) -> str:
         return ""
     over = listed(f"of {percent(lead.gap.lead)} over {place(lead.next, ())}" for lead in unknown)
     which, are = ("a lead", "is") if len(unknown) == 1 else ("leads", "are")
-    return f" One seed cannot tell whether {which} {over} {are} more than chance: several can, as `seeds = [0, 1, 2]`."
+    return f" One seed cannot tell whether {which} {over} {are} more than chance: {MORE_SEEDS}"
 
 
 def _figures(row: Row) -> str:

@@ -9,7 +9,11 @@ from serving.study.report.answers import AnswerView, ChosenLoad, varied
 from serving.study.report.answers.bars import bars_picture
 from serving.study.report.combinations import Combination, LoadPoint
 from serving.study.report.markup import figure, paragraph, points_table
+from serving.study.report.seed_range import with_seed_range
 from serving.study.summary import Row, is_figure
+
+# Columns of an answer that are neither a setting nor a figure, and come last.
+OTHERS = ("limit", "caveats", "error")
 
 
 class CapacityAnswerView(AnswerView):
@@ -44,13 +48,11 @@ class CapacityAnswerView(AnswerView):
     @property
     def answer(self) -> str:
         """Return the answer as HTML."""
-        rows = self.results.answer_rows
-        names = dict.fromkeys(
-            name for row in rows for name in row if not (is_figure(name) or name in ("limit", "error"))
-        )
-        columns = [*names, *FIGURES, *self.study.asked_figures, "limit", "caveats", "error"]
-        shown = points_table(self.results.told_rows, columns)
-        held = [row for row in rows if row.get(LOAD)]
+        rows = with_seed_range(self.results.told_rows)
+        names = dict.fromkeys(name for row in rows for name in row if not (is_figure(name) or name in OTHERS))
+        columns = [*names, *FIGURES, *self.study.asked_figures, *OTHERS]
+        shown = points_table(rows, columns)
+        held = [row for row in self.results.answer_rows if row.get(LOAD)]
         if not held:
             return shown
         none = sum(row.get(LOAD) == 0 for row in rows)
