@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 
 from serving.study.point import Point
+from serving.study.questions.lead import LEAD, Lead, lead_column, leads
 from serving.study.store import Store, answer_row, point_row
 from serving.study.study import Finding, Study
 from serving.study.summary import Row
@@ -33,8 +34,9 @@ class Results:
         cls, study: Study, store: Store, answers: list[Row], findings: list[Finding], complete: bool = True
     ) -> "Results":
         """Write the tables into the study's folder."""
-        store.write_tables(findings, answers)
-        return cls(study, store.folder, answers, findings, complete)
+        found = cls(study, store.folder, answers, findings, complete)
+        store.write_tables(findings, found.told_rows)
+        return found
 
     @property
     def failed(self) -> list[tuple[Point, str]]:
@@ -43,8 +45,15 @@ class Results:
 
     @cached_property
     def told_rows(self) -> list[Row]:
-        """The answers, each with the caveats of the points that it is made of."""
-        return [answer_row(row, self.findings) for row in self.answer_rows]
+        """The answers, with their leads, if any has one, each with the caveats of the points that it is made of."""
+        told = lead_column(self.study, self.findings, self.answer_rows)
+        column = [{LEAD: each} if any(told) else {} for each in told]
+        return [answer_row(row | lead, self.findings) for row, lead in zip(self.answer_rows, column, strict=True)]
+
+    @cached_property
+    def leads(self) -> list[Lead]:
+        """The leads of the winners that the answers name."""
+        return leads(self.study, self.findings, self.answer_rows)
 
     @property
     def report(self) -> Path:

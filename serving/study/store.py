@@ -79,12 +79,12 @@ class Store:
             raise CommandFailed(what) from error
 
     def write_tables(self, findings: list[Finding], answers: list[Row]) -> list[Path]:
-        """Write all tables; return their paths."""
+        """Write all tables, the answers as they are told; return their paths."""
         rows = [point_row(finding) for finding in findings]
         paths = [self.folder / name for name in ("points.csv", "answers.csv", "points.parquet")]
         paths += [self.folder / name for name in ("requests.parquet", "timeline.parquet")]
         write_csv(rows, paths[0])
-        write_csv([answer_row(each, findings) for each in answers], paths[1])
+        write_csv(answers, paths[1])
         pq.write_table(pa.Table.from_pylist(_uniform(rows)), paths[2])
         keys = list(dict.fromkeys(finding.point.key for finding in findings if not finding.error))
         _concatenate(((key, table(run.requests_file)) for key, run in self._runs(keys)), paths[3])

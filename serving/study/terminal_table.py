@@ -9,8 +9,8 @@ from serving.presentation.table import Table
 from serving.study.caveats import caveats
 from serving.study.measures.percentiles import percentile_of
 from serving.study.point import shown
+from serving.study.questions.lead import LEAD
 from serving.study.report.answer_sentence import answer_sentence
-from serving.study.report.lead import leads
 from serving.study.report.mode_verdict import mode_verdict
 from serving.study.report.seed_range import with_seed_range
 from serving.study.results import Results
@@ -56,7 +56,7 @@ def to_json(results: Results) -> dict[str, Any]:
     return {
         "answer": answer_sentence(results),
         "answers": results.told_rows,
-        "leads": [lead.told for lead in leads(results)],
+        "leads": [lead.told for lead in results.leads],
         "verdict": mode_verdict(results),
         "points": points,
         "caveats": caveats(results),
@@ -98,7 +98,7 @@ def table_of(rows: list[Row], asked: Collection[str] = ()) -> Table:
     comparison it has each figure as a multiple of the baseline's."""
     rows = with_seed_range(rows)
     names = [name for name in dict.fromkeys(name for row in rows for name in row) if _is_shown(name, rows, asked)]
-    names.sort(key=CAVEATS.__eq__)  # It is long, and comes last.
+    names.sort(key=(LEAD, CAVEATS).count)  # These are long, and come last.
     heads = [_head(name.removesuffix(BASE)) for name in names]
     words = [i for i, name in enumerate(names) if not all(isinstance(row.get(name, 0.0), int | float) for row in rows)]
     return Table(heads, [[_cell(name, row.get(name, "")) for name in names] for row in rows], words=words)

@@ -240,6 +240,16 @@ def held_by_seed(study: Study, row: Row, findings: list[Finding]) -> dict[int | 
     return {seed: held[seed][1] if seed in held else 0 for seed in study.seeds or (None,)}
 
 
+def is_short(row: Row) -> bool:
+    """Tell whether a capacity's workload is too short to tell it."""
+    return str(row.get("limit", "")).startswith(SHORT)
+
+
+def is_beyond(row: Row) -> bool:
+    """Tell whether a capacity is every load that was tried, and may be more."""
+    return str(row["limit"]).startswith(BEYOND)
+
+
 def held_figure(row: Row) -> str:
     """Return the figure that says what an answer holds."""
     return USERS if USERS in row else OFFERED
@@ -250,7 +260,7 @@ def _with_range(study: Study, row: Row, findings: list[Finding]) -> Row:
     if row.get("error") or not row[LOAD]:
         return row
     held = held_by_seed(study, row, findings)
-    if len(held) == 1 or str(row["limit"]).startswith(SHORT):
+    if len(held) == 1 or is_short(row):
         return row | {SEEDS: len(held)}
     figure = held_figure(row)
     ends = {f"{figure}{LEAST}": min(held.values()), f"{figure}{MOST}": max(held.values())}

@@ -1,12 +1,13 @@
 """The answer of a study in a sentence or two, for those who read no table."""
 
+from serving.simulation.seed_noise import percent, within_noise
 from serving.study.axes import LOAD
 from serving.study.point import VARIANT
-from serving.study.questions.capacity import BEYOND, SHORT, Capacity
+from serving.study.questions.capacity import Capacity, is_beyond, is_short
 from serving.study.questions.compare import Compare
+from serving.study.questions.lead import Lead, held_by, ranked
 from serving.study.questions.search import Search
 from serving.study.questions.sweep import Sweep
-from serving.study.report.lead import Lead, leads, percent, within_noise
 from serving.study.report.places import MOST_NAMED, USERS, place, places
 from serving.study.report.seed_range import MORE_SEEDS, seed_range
 from serving.study.report.units import listed, scale, times, words
@@ -27,33 +28,20 @@ def answer_sentence(results: Results) -> str:
 
 
 def _capacity(results: Results, rows: list[Row]) -> str:
-    held = sorted((row for row in rows if row.get(LOAD)), key=_held, reverse=True)
+    held = sorted((row for row in rows if row.get(LOAD)), key=held_by, reverse=True)
     if not held:
         return "No combination holds any load that was tried."
-    short = [row for row in held if is_short(row)]
-    beyond = [row for row in held if _is_beyond(row)]
-    known = [row for row in held if row not in short and row not in beyond]
-    if len(beyond) == 1 and all(_held(beyond[0]) > _held(row) for row in known):
-        # Whatever it holds beyond what was tried, it is the most.
-        known, beyond = [*beyond, *known], []
+    short, known = [row for row in held if is_short(row)], ranked(rows)
+    beyond = [row for row in held if row not in short and row not in known]
     told = [_too_short(results, short, len(rows))] if short else []
     if beyond:
         told.append(f"{places(beyond)} {_verb(beyond)} every load that was tried, up to `most`.")
     if known:
-        told.append(_ranked(known, len(rows) == 1, bool(told)))
+        told.append(_ranked(results, known, len(rows) == 1, bool(told)))
     none = f"; {len(rows) - len(held)} of {len(rows)} combinations hold none" if len(rows) > len(held) else ""
     one = known and known[0].get(SEEDS) == 1
     varies = f" One seed cannot tell how far {'that varies' if len(rows) == 1 else 'these vary'}: {MORE_SEEDS}"
     return f"{' '.join(told).removesuffix('.')}{none}.{varies if one else ''}"
-
-
-def is_short(row: Row) -> bool:
-    """Tell whether a capacity's workload is too short to tell it."""
-    return str(row.get("limit", "")).startswith(SHORT)
-
-
-def _is_beyond(row: Row) -> bool:
-    return str(row["limit"]).startswith(BEYOND)
 
 
 def _too_short(results: Results, short: list[Row], count: int) -> str:
@@ -70,22 +58,30 @@ def _too_short(results: Results, short: list[Row], count: int) -> str:
     )
 
 
-def _ranked(held: list[Row], alone: bool, others: bool) -> str:
+def _ranked(results: Results, held: list[Row], alone: bool, others: bool) -> str:
     """Return which of rows hold most, and least; `alone`: there is but one combination; `others` were told of."""
-    most, least = _as_much_as(held[0], held), _as_much_as(held[-1], held)
+    most, within = _most(results, held)
+    least = _as_much_as(held[-1], held)
     if others and len(held) == 1:
         return f"{places(most)} holds {_amount(most)}."
-    which = "It holds " if alone else f"{'Of the others, ' if others else ''}{places(most)} {_verb(most)} most: "
+    which = (
+        "It holds " if alone else f"{'Of the others, ' if others else ''}{places(most)} {_verb(most)} most{within}: "
+    )
     also = ""
-    if _held(most[0]) > _held(least[0]):
+    if held[-1] not in most:
         does = "does" if len(least) == 1 else "do"
-        ratio = f"{_at_least(most)}{times(_held(most[0]) / _held(least[0]))}"
+        ratio = f"{_at_least(most)}{times(held_by(most[0]) / held_by(least[0]))}"
         also = f", {ratio} times what {places(least)} {does}, which {_verb(least)} least"
-    return f"{which}{_amount(most)}{also}."
+    return f"{which}{_amount(most[:1] if within else most)}{also}."
 
 
-def _held(row: Row) -> float:
-    return float(row.get(USERS) or row[OFFERED])
+def _most(results: Results, held: list[Row]) -> tuple[list[Row], str]:
+    """Return the rows that hold most, and if they only can't be told from each other within what: with several seeds
+    those that the best is not ahead of by more than seeds vary, with one those that hold as much."""
+    for lead in results.leads:
+        if lead.alike and lead.noise is not None:
+            return [row for row in held if lead.has(row)], f", {_within(lead, results)}"
+    return _as_much_as(held[0], held), ""
 
 
 def _as_much_as(one: Row, rows: list[Row]) -> list[Row]:
@@ -109,7 +105,7 @@ def _amount(rows: list[Row]) -> str:
 
 
 def _at_least(rows: list[Row]) -> str:
-    return "at least " if any(map(_is_beyond, rows)) else ""
+    return "at least " if any(map(is_beyond, rows)) else ""
 
 
 def _told_of(row: Row) -> str:
@@ -122,20 +118,20 @@ def _rate(name: str, row: Row) -> str:
 
 
 def _sweep(results: Results, rows: list[Row]) -> str:
-    found = {"most" if lead.sign < 0 else "least": lead for lead in leads(results)}
+    found = {"most" if lead.sign < 0 else "least": lead for lead in results.leads}
     # In the order of the rows: by goodput, by energy.
     of_rows = [found.get(row["best by"].split()[0]) for row in rows]
-    parts = [_best_by(row, lead) for row, lead in zip(rows, of_rows, strict=True)]
+    parts = [_best_by(results, row, lead) for row, lead in zip(rows, of_rows, strict=True)]
     if not any(map(_is_alike, of_rows)) and len(rows) > 1 and place(rows[0], ()) == place(rows[1], ()):
         parts = [f"{listed(row['best by'] for row in rows)}: {place(rows[0], ())} ({_figures(rows[0])})"]
     told = "; ".join(parts)
     return f"{told[0].upper()}{told[1:]}.{_of_one_seed(list(found.values()))}"
 
 
-def _best_by(row: Row, lead: Lead | None) -> str:
+def _best_by(results: Results, row: Row, lead: Lead | None) -> str:
     if lead is None or not lead.alike:
         return f"{row['best by']}: {place(row, ())} ({_figures(row)})"
-    return f"{row['best by']}: {_winners(lead)}, {_within(lead)} ({place(row, ())}: {_figures(row)})"
+    return f"{row['best by']}: {_winners(lead)}, {_within(lead, results)} ({place(row, ())}: {_figures(row)})"
 
 
 def _is_alike(lead: Lead | None) -> bool:
@@ -147,8 +143,11 @@ def _winners(lead: Lead) -> str:
     return places([lead.first, *lead.alike], ())
 
 
-def _within(lead: Lead) -> str:
+def _within(lead: Lead, results: Results) -> str:
     """Return within what the winners are alike."""
+    question = results.study.question
+    if isinstance(question, Capacity) and lead.noise == question.tolerance:
+        return f"alike within the study's tolerance, {percent(lead.noise)}"
     return within_noise(lead.noise, lead.gap.seeds, len(lead.alike)) if lead.noise else "which are the same"
 
 
@@ -176,9 +175,9 @@ def _search(results: Results, rows: list[Row]) -> str:
     if not row["kept"]:
         return f"No place keeps all bounds; {place(row, ())} comes closest, with {found} of {words(question.figure)}."
     what, tried = f"the {most} {words(question.figure)}", f"of {row['tried']} places"
-    for lead in leads(results):
+    for lead in results.leads:
         if lead.alike:
-            return f"{_winners(lead)} have {what} {tried}, {_within(lead)}: {found}."
+            return f"{_winners(lead)} have {what} {tried}, {_within(lead, results)}: {found}."
         return f"{place(row, ())} has {what} {tried}: {found}.{_of_one_seed([lead])}"
     return f"{place(row, ())} has {what} {tried}: {found}."
 

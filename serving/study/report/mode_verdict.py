@@ -8,8 +8,7 @@ from serving.scenario.scenario import Scenario
 from serving.study.axes import LOAD, WORKLOAD
 from serving.study.point import VARIANT
 from serving.study.questions import by_settings, pooled
-from serving.study.questions.capacity import Capacity
-from serving.study.report.answer_sentence import is_short
+from serving.study.questions.capacity import Capacity, is_short
 from serving.study.report.units import listed, setting
 from serving.study.results import Results
 from serving.study.study import Study

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from serving.study.report.lead import gap_of, within_noise
+from serving.simulation.seed_noise import within_noise
+from serving.study.questions.lead import gap_of
 from serving.study.report.units import scale, share
 from serving.study.side_by_side.comparison import HardwareFigures
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from serving.study.questions.lead import gap_of
 from serving.study.report.answer_sentence import answer_sentence
-from serving.study.report.lead import gap_of, leads
 from serving.study.results import Results
 from serving.study.runner import run_study
 from serving.study.side_by_side.comparison import compared
@@ -17,7 +17,7 @@ from serving.study.side_by_side.verdict import sentences
 from serving.study.spec import load_study
 from serving.study.study import Finding
 from serving.study.summary import COLUMNS, Row
-from serving.study.terminal_table import to_json
+from serving.study.terminal_table import table_of, to_json
 
 SEARCH = 'question = "search"\nsearch = { minimise = "j_per_token", where = ["attainment >= 0.9"] }\n'
 SWEEP = 'question = "sweep"\n'
@@ -66,7 +66,7 @@ def test_a_lead_that_each_seed_has_is_told_however_much_seeds_differ(tmp_path: P
 
 def test_those_within_what_seeds_vary_are_named_together(tmp_path: Path) -> None:
     results = answered(tmp_path, SEARCH, [0, 1, 2], energy(1.0, 1.005, 3.0, own=0.02))
-    (lead,) = leads(results)
+    (lead,) = results.leads
     assert lead.alike == [lead.next] and lead.noise is not None and lead.gap.lead < lead.noise
     percent = f"{lead.noise * 100:.1f} %"
     assert answer_sentence(results) == (
@@ -79,7 +79,7 @@ def test_a_place_that_comes_before_one_that_is_alike_is_alike_too(tmp_path: Path
     """As of choosing-tau: tau 3 is 0.25 % behind tau 2 with each seed, and tau 1, by luck, 0.3 to 0.7 %."""
     seconds = {1: (31.93, 32.89, 30.72), 2: (32.01, 32.96, 30.81), 3: (32.14, 32.99, 30.95)}
     results = answered(tmp_path, SEARCH, [0, 1, 2], lambda devices, seed: {"j_per_token": seconds[devices][seed]})
-    (lead,) = leads(results)
+    (lead,) = results.leads
     assert not lead.gap.is_alike and lead.alike == [{"devices": 2}, {"devices": 3}]
     assert "devices 1, devices 2 and devices 3 have the least energy" in answer_sentence(results)
 
@@ -109,13 +109,29 @@ def test_a_sweep_says_it_of_each_of_its_two_winners(tmp_path: Path) -> None:
     )
 
 
+def test_answers_have_what_their_lead_is_in_a_column(tmp_path: Path) -> None:
+    def column(text: str, seeds: list[int], law: Callable[[int, int], Row]) -> list[str]:
+        return [row["lead"] for row in answered(tmp_path, text, seeds, law).told_rows]
+
+    clear, close = energy(1.0, 2.0, 3.0), energy(1.0, 1.005, 3.0, own=0.02)
+    assert column(SEARCH, [0, 1, 2], clear) == ["first, by 50 %"]
+    assert column(SEARCH, [0], clear) == ["one seed, by 50 %"]
+    (tie,) = column(SEARCH, [0, 1, 2], close)
+    assert tie.startswith("tie within ") and tie.endswith(" %")
+    assert column(SWEEP, [0, 1, 2], energy(1.0, 1.0, 2.0)) == ["first, by 25 %", "tie"]
+    table = table_of(answered(tmp_path, SWEEP, [0, 1, 2], clear).told_rows)
+    assert "lead" in table.heads
+    alone = answered(tmp_path, SEARCH.replace("0.9", "2"), [0, 1], clear)
+    assert not alone.answer_rows[0]["kept"] and "lead" not in alone.told_rows[0]
+
+
 def test_only_places_that_do_as_is_asked_have_a_lead(tmp_path: Path) -> None:
     def late(devices: int, seed: int) -> Row:
         return energy(1.0, 1.0, 1.0)(devices, seed) | {"attainment": float(devices == 2)}
 
     for question in (SEARCH, SWEEP):
         results = answered(tmp_path, question, [0, 1], late)
-        assert leads(results) == [] and "alike" not in answer_sentence(results)
+        assert results.leads == [] and "alike" not in answer_sentence(results)
 
 
 def test_of_places_that_are_as_good_one_in_twenty_seems_better(tmp_path: Path) -> None:

@@ -84,6 +84,52 @@ def test_of_a_closed_loop_the_range_is_of_users(tmp_path: Path) -> None:
     assert "of 3 seeds" in table.heads and not any("least" in head for head in table.heads)
 
 
+# What 1, 2 and 3 devices hold with each seed: the second is ahead with each, the third with all but one.
+OF_DEVICES = {1: (30, 40, 50), 2: (33, 44, 56), 3: (33, 46, 55)}
+
+
+def among(devices: list[int], seeds: list[int], folder: Path) -> Results:
+    def holds(at: Row) -> bool:
+        return bool(round(20 * at["load"]) <= OF_DEVICES[at["devices"]][at["seed"]])
+
+    return answered(folder, seeds, holds, CLOSED, f"capacity.tolerance = 0.001\naxes.devices = {devices}")
+
+
+def test_who_holds_most_is_judged_beyond_what_seeds_vary(tmp_path: Path) -> None:
+    ahead = among([1, 2], [0, 1, 2], tmp_path)
+    assert answer_sentence(ahead) == (
+        "devices 2 holds most: 33 users (3.29 req/s; 33 to 56 by seed), 1.100 times what devices 1 does, which holds "
+        "least."
+    )
+    assert [row["lead"] for row in ahead.told_rows] == ["", "first, by 9.6 %"]
+    tie = among([1, 2, 3], [0, 1, 2], tmp_path)
+    (lead,) = tie.leads
+    assert lead.alike in ([{"devices": 3}], [{"devices": 2}]) and lead.noise is not None
+    assert re.match(
+        r"devices 2 and devices 3 hold most, alike within what 3 seeds vary, \d\.\d %: 33 users \(.* by seed\), 1\.100 "
+        r"times what devices 1 does, which holds least\.",
+        answer_sentence(tie),
+    )
+    first, *others = [row["lead"] for row in tie.told_rows]
+    assert not first and len(set(others)) == 1 and others[0].startswith("tie within")
+
+
+def test_of_one_seed_a_lead_is_said_to_be_of_one(tmp_path: Path) -> None:
+    assert [row["lead"] for row in among([1, 2], [0], tmp_path).told_rows] == ["", "one seed, by 9.1 %"]
+
+
+def test_a_capacity_is_not_known_better_than_to_the_tolerance(tmp_path: Path) -> None:
+    """With 10 % the first load below the one that does not hold is as good as any."""
+    results = answered(
+        tmp_path,
+        [0, 1],
+        lambda at: at["load"] <= 2 + 0.2 * (at["devices"] == 2),
+        OPEN,
+        "capacity.tolerance = 0.1\naxes.devices = [1, 2]",
+    )
+    assert "devices 2 and devices 1 hold most, alike within the study's tolerance, 10 %: " in answer_sentence(results)
+
+
 def test_one_seed_is_said_to_be_one(tmp_path: Path) -> None:
     results = answered(tmp_path, [0], by_seed, CLOSED)
     (row,) = results.answer_rows

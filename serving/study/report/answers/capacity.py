@@ -5,6 +5,7 @@ from typing import Any
 from serving.study.axes import LOAD
 from serving.study.point import VARIANT
 from serving.study.questions.capacity import FIGURES
+from serving.study.questions.lead import LEAD
 from serving.study.report.answers import AnswerView, ChosenLoad, varied
 from serving.study.report.answers.bars import bars_picture
 from serving.study.report.combinations import Combination, LoadPoint
@@ -13,7 +14,7 @@ from serving.study.report.seed_range import with_seed_range
 from serving.study.summary import Row, is_figure
 
 # Columns of an answer that are neither a setting nor a figure, and come last.
-OTHERS = ("limit", "caveats", "error")
+OTHERS = ("limit", LEAD, "caveats", "error")
 
 
 class CapacityAnswerView(AnswerView):

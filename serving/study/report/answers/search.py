@@ -5,6 +5,7 @@ from typing import Any
 
 from serving.study.point import VARIANT
 from serving.study.questions import by_settings
+from serving.study.questions.lead import LEAD
 from serving.study.questions.search import FIGURES, Search
 from serving.study.report.answers import AnswerView, ChosenLoad, varied
 from serving.study.report.answers.trials import Trial, trials_picture
@@ -80,7 +81,7 @@ class SearchAnswerView(AnswerView):
         names = [*self._names, name, *(each.name for each in self._search.constraints)]
         return (
             paragraph(f"{kept} {self.promise}.")
-            + points_table(self.results.told_rows, [*names, *FIGURES, *self.study.asked_figures, "caveats"])
+            + points_table(self.results.told_rows, [*names, *FIGURES, *self.study.asked_figures, LEAD, "caveats"])
             + figure(trials_picture(name, self._trials(), [each for each in self._names if self._differs(each)]))
         )
 

@@ -1,6 +1,7 @@
 """Sweep: the best of the combinations that keep their targets."""
 
 from serving.study.point import VARIANT
+from serving.study.questions.lead import LEAD
 from serving.study.questions.sweep import SHOWN
 from serving.study.report.answers import AnswerView, varied
 from serving.study.report.markup import paragraph, points_table
@@ -24,4 +25,4 @@ class SweepAnswerView(AnswerView):
         if not rows:
             return paragraph(f"No combination keeps the targets: {self.promise}.")
         settings = dict.fromkeys(name for row in rows for name in row if not is_figure(name))
-        return points_table(self.results.told_rows, [*settings, *SHOWN, *self.study.asked_figures, "caveats"])
+        return points_table(self.results.told_rows, [*settings, *SHOWN, *self.study.asked_figures, LEAD, "caveats"])
