@@ -1,10 +1,12 @@
 """`foreserve policies`: what each policy does to the same requests, on the same device, in virtual time.
 
-Loads are shares of what the device serves, first come, first served, when all requests come at once.
+Loads are shares of what the device serves, first come, first served, when all requests come at once. With several seeds
+the same loads come in another order, of other lengths and topics; figures are means, and all policies have the same
+requests with a seed, so that they are compared seed by seed.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from time import monotonic
 from typing import Any, NamedTuple
@@ -14,6 +16,7 @@ import numpy as np
 
 from serving.policies.modes import POLICIES as MODES
 from serving.reports.mode_ramp import ramp_rows
+from serving.reports.policy_leads import BY_SEED, SEEDS, leads
 from serving.scenario.scenario import Scenario
 from serving.scenario.slo import SloClass
 from serving.scheduler.config import BATCHING, PREFILL
@@ -52,7 +55,7 @@ class PolicyFigures(NamedTuple):
     j_per_token: float
     hit_rate: float
     sd_share: float
-    mode_changes: int
+    mode_changes: float
     tokens_per_s: float
 
 
@@ -76,7 +79,7 @@ class ComparisonProgress:
 def compare(
     scenario: Scenario,
     requests: int,
-    seed: int,
+    seeds: Sequence[int],
     on_progress: Callable[[ComparisonProgress], None] = lambda progress: None,
 ) -> dict[str, Any]:
     """Return all figures, for tables; the scenario says which device."""
@@ -84,41 +87,57 @@ def compare(
     every = list(kinds(dataclasses.replace(scenario, max_num_seqs=MAX_NUM_SEQS)))
     hardware_names = sorted({SMALL, scenario.hardware})
     # The ramps of a piece of hardware count as one.
-    progress = ComparisonProgress(sum(1 + len(LOADS) * len(each[2]) for each in every) + len(hardware_names))
+    of_seed = sum(1 + len(LOADS) * len(policies) for _, _, policies in every)
+    progress = ComparisonProgress(of_seed * len(seeds) + len(hardware_names))
 
     def done() -> None:
         progress.done += 1
         on_progress(progress)
 
     for kind, base, policies in every:
-        outcomes, _ = run(base, mixed(requests, seed, rate_per_s=float("inf")))
-        done()
-        most_per_s = requests / max(outcome.last_s for outcome in outcomes)
+        rates = []
+        for seed in seeds:
+            outcomes, _ = run(base, mixed(requests, seed, rate_per_s=float("inf")))
+            rates.append(requests / max(outcome.last_s for outcome in outcomes))
+            done()
         for load in LOADS:
-            crowd = mixed(requests, seed, load * most_per_s, hurried=kind != UNHURRIED)
+            rate_per_s = load * float(np.mean(rates))
+            crowds = [mixed(requests, seed, rate_per_s, hurried=kind != UNHURRIED) for seed in seeds]
             for name, changes in policies.items():
-                outcomes, records = run(dataclasses.replace(base, **changes), crowd)
-                shares.append(shares_of(records))
-                found = figures(outcomes, records)._asdict()
-                runs.append({"kind": kind, "load": load, "rate_per_s": load * most_per_s, "policy": name} | found)
-                done()
+                found = []
+                for crowd in crowds:
+                    outcomes, records = run(dataclasses.replace(base, **changes), crowd)
+                    shares.append(shares_of(records))
+                    found.append(figures(outcomes, records))
+                    done()
+                row = {"kind": kind, "load": load, "rate_per_s": rate_per_s, "policy": name}
+                of_seeds = {SEEDS: list(seeds), BY_SEED: [each._asdict() for each in found]}
+                runs.append(row | means(found)._asdict() | of_seeds)
     ramps = []
     for hardware in hardware_names:
         ramps += list(ramp_rows(scenario, hardware))
         done()
-    caveats = [*model_caveats(scenario, shares), *_of_draws(len(runs), requests, seed)]
-    told = {"requests": requests, "seed": seed, "law": scenario.law, "caveats": caveats}
-    return told | {"runs": runs, "ramp": ramps}
+    caveats = [*model_caveats(scenario, shares), *_of_draws(len(runs), requests, seeds)]
+    told = {"requests": requests, "seeds": list(seeds), "law": scenario.law, "caveats": caveats}
+    return told | {"runs": runs, "leads": [lead._asdict() for lead in leads(runs)], "ramp": ramps}
 
 
-def _of_draws(runs: int, requests: int, seed: int) -> Iterator[str]:
+def means(of_seeds: Sequence[PolicyFigures]) -> PolicyFigures:
+    """Return the mean of each figure over seeds; of one seed its figures as they are."""
+    if len(of_seeds) == 1:
+        return of_seeds[0]
+    return PolicyFigures(*(float(np.mean(each)) for each in zip(*of_seeds, strict=True)))
+
+
+def _of_draws(runs: int, requests: int, seeds: Sequence[int]) -> Iterator[str]:
     """Yield what the requests, as they were drawn, cannot tell."""
-    if few := few_judged([requests] * runs, SHARE, "runs"):
+    if few := few_judged([requests * len(seeds)] * runs, SHARE, "runs" if len(seeds) == 1 else "policies and loads"):
         yield few
-    yield (
-        f"All runs but the ramps are of one seed ({seed}), which cannot tell whether policies differ by more than "
-        f"chance: others can, as --seed {seed + 1}."
-    )
+    if len(seeds) == 1:
+        yield (
+            f"All runs but the ramps are of one seed ({seeds[0]}), which cannot tell whether policies differ by more "
+            "than chance: several can, as --seeds 0 1 2."
+        )
 
 
 def kinds(base: Scenario) -> Iterator[tuple[str, Scenario, dict[str, dict[str, Any]]]]:

@@ -1,6 +1,8 @@
-"""What a device must have for all policies to be compared on it: a draft to speculate with, and experts to place."""
+"""What policies need to be compared: a device with a draft to speculate with, and experts to place; and seeds that
+differ."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import NoReturn
 
 from device_model.specs.spec import DeviceError
@@ -33,3 +35,9 @@ def _refuse(scenario: Scenario, member: Member, lacks: str) -> NoReturn:
         f"--hardware is {scenario.hardware}, whose system {member.system} {lacks}, as policies do; allowed "
         "is ELMoE-3D's hardware (elmoe3d-4gb to elmoe3d-8gb, or a file of its kind), with --system elmoe3d or hb_xpu."
     )
+
+
+def check_seeds(seeds: Sequence[int]) -> None:
+    """Raise UsageError for seeds of which one is given twice: it tells nothing more."""
+    if twice := [seed for place, seed in enumerate(seeds) if seed in seeds[:place]]:
+        raise UsageError(f"--seeds has {twice[0]} twice: once is enough.")

@@ -11,6 +11,7 @@ from serving.presentation.picture import write_png
 from serving.presentation.table import Table
 from serving.process.output_folder import make_folder
 from serving.reports.policy_comparison import UNHURRIED
+from serving.reports.policy_leads import gap_in_words, lead_sentences
 from serving.reports.ramp_report import drawn, ramp_sentences, ramp_table, told_loads
 
 Row = dict[str, Any]
@@ -25,7 +26,7 @@ COLUMNS = {
     "mJ/token": ("j_per_token", "{:.1f}"),
     "HB hits, %": ("hit_rate", "{:.1f}"),
     "SD steps, %": ("sd_share", "{:.0f}"),
-    "changes": ("mode_changes", "{:d}"),
+    "changes": ("mode_changes", "{:.3g}"),
     "tokens/s": ("tokens_per_s", "{:.0f}"),
 }
 SCALES = {"tpot_s": 1e3, "itl_p99_s": 1e3, "j_per_token": 1e3, "good_share": 100, "hit_rate": 100, "sd_share": 100}
@@ -56,7 +57,8 @@ def show(results: dict[str, Any], command: str, console: Console) -> None:
 def _parts(results: dict[str, Any], command: str, picture: str = "") -> Iterator[str | Table]:
     """Yield lines and tables of the report."""
     yield from ("# What each policy does", "")
-    yield f"`{command}`: {results['requests']} requests of all topics and SLO classes."
+    seeds = f" with each of {count} seeds, and means of these" if (count := len(results["seeds"])) > 1 else ""
+    yield f"`{command}`: {results['requests']} requests of all topics and SLO classes{seeds}."
     yield from ("Times are emulated; TPOT and TTFT are means over requests, hits and modes those of decode steps.", "")
     for kind, rows in groupby(results["runs"], key=lambda row: row["kind"]):
         yield from (f"## {kind.capitalize()}", "", table(list(rows)))
@@ -80,12 +82,11 @@ def table(rows: list[Row]) -> Table:
 
 def sentences(results: dict[str, Any]) -> Iterator[str]:
     """Yield the sentences that answer the usual questions."""
+    yield from lead_sentences(results["runs"])
     for kind in ("batching", "batching, plain decoding", UNHURRIED):
         rows = by_policy(results, kind)
-        gains = [
-            f"{100 * (one['hit_rate'] / other['hit_rate'] - 1):+.1f} %"
-            for one, other in zip(rows["topic-aware"], rows["fcfs"], strict=True)
-        ]
+        pairs = zip(rows["topic-aware"], rows["fcfs"], strict=True)
+        gains = [gap_in_words(one, other, "hit_rate") for one, other in pairs]
         yield f"{kind.capitalize()}: topic-aware over fcfs in hits in HB, by load: {', '.join(gains)}."
     rows = by_policy(results, "mode")
     trios = list(zip(rows["cost"], rows["fixed-ar"], rows["fixed-sd"], strict=True))

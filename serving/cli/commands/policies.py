@@ -3,9 +3,11 @@
 import argparse
 
 from serving.cli.report_arguments import EMULATED, ROWS, add_emulated, add_json, add_law, add_out, tell_written
-from serving.scenario.options import positive
+from serving.scenario.options import natural, positive
 
 REQUESTS = 300
+# Enough to tell a lead of some percent from chance, in a few minutes.
+SEEDS = (0, 1, 2)
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -20,7 +22,15 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     policies.add_argument(
         "--requests", type=positive, default=REQUESTS, metavar="N", help=f"in each run (default: {REQUESTS})"
     )
-    policies.add_argument("--seed", type=int, default=0, metavar="N", help="of arrivals, lengths, topics (default: 0)")
+    policies.add_argument(
+        "--seeds",
+        type=natural,
+        nargs="+",
+        default=SEEDS,
+        metavar="N",
+        help="of arrivals, lengths, topics: means of these, and winners only beyond what they vary; each takes half a "
+        f"minute to a minute, and the ramps as long (default: {' '.join(map(str, SEEDS))})",
+    )
     add_law(policies)
     add_json(policies)
     add_out(policies, "write a report and a picture there")
@@ -34,18 +44,20 @@ def run(args: argparse.Namespace) -> int:
     from serving.process.output_folder import make_folder
     from serving.process.progress_line import ProgressLine
     from serving.reports.policy_comparison import compare
-    from serving.reports.policy_needs import check_device
+    from serving.reports.policy_needs import check_device, check_seeds
     from serving.reports.policy_report import markdown, show, write
     from serving.scenario.scenario import Scenario
 
     scenario = Scenario(**{name: getattr(args, name) for name in (*EMULATED, "law")})
     check_device(scenario)
+    check_seeds(args.seeds)
     if args.out:
         make_folder("--out", args.out)
     with ProgressLine() as line:
-        results = compare(scenario, args.requests, args.seed, line)
+        results = compare(scenario, args.requests, args.seeds, line)
     law = f" --law {args.law}" if args.law != Scenario().law else ""
-    command = f"foreserve policies --hardware {args.hardware} --model {args.model} --seed {args.seed}{law}"
+    seeds = " ".join(map(str, args.seeds))
+    command = f"foreserve policies --hardware {args.hardware} --model {args.model} --seeds {seeds}{law}"
     if args.out:
         tell_written(write(results, command, args.out))
     if args.json:
