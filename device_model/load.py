@@ -17,7 +17,7 @@ from device_model.setup import Setup, XpuSetup
 from device_model.specs.hardware_file import FOLDER, OWN, load_hardware, load_xpu
 from device_model.specs.law import Law
 from device_model.specs.spec import DeviceError, Model, UnknownName
-from device_model.specs.spec_file import SPECS, check_name, has_name, names_in, read_named, unknown
+from device_model.specs.spec_file import SPECS, check_name, has_name, names_in, read_named
 
 SYSTEMS = Path(__file__).parent / "systems"
 DRAFTS = Path(__file__).parent / "drafts"
@@ -148,4 +148,4 @@ def _check_system(system: str) -> None:
             f"{system!r} as `hardware`.",
             "system",
         )
-    raise unknown("system", system, names_in(SYSTEMS, ".py"))
+    check_name(system, "system", SYSTEMS, ".py")

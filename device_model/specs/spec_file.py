@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 SPECS = Path(__file__).parent
+MODELS = "models"
 CALIBRATION = SPECS / "calibration"
 OWN_SPECS = "FORESERVE_SPECS"
 """The environment's name for the folder of a user's own specs, with `models/`, `hardware/` and `calibration/` in it."""
@@ -87,8 +88,28 @@ def path_of(name: str, folder: Path) -> Path:
 
 def check_name(name: str, kind: str, folder: Path, suffix: str = ".toml") -> None:
     """Raise UnknownName, with the names that exist, unless `name` is a file of `folder`; it is called a `kind`."""
-    if not has_name(folder, name, suffix):
-        raise unknown(kind, name, names_in(folder, suffix))
+    if has_name(folder, name, suffix):
+        return
+    if name.endswith(".toml"):
+        raise UnknownName(_as_file(kind, name, folder, suffix), kind)
+    raise unknown(kind, name, names_in(folder, suffix), own=_own_in(folder) if suffix == ".toml" else "")
+
+
+def _as_file(kind: str, name: str, folder: Path, suffix: str) -> str:
+    """Return the sentence on a name that is that of a file, where none is read, and on what to do instead."""
+    called = Path(name).stem
+    exist = f"those that exist are {', '.join(names_in(folder, suffix)) or 'none'}"
+    if suffix != ".toml":
+        code = f"{folder.name}/NAME{suffix} in device_model"
+        return f"There is no {kind} {name!r}, a file of figures, as each is one of code, {code}; {exist}."
+    place = f"{folder.name}/{called}{suffix} in the folder that {OWN_SPECS} names"
+    do = f"Allowed is {called}, once the file is {place}"
+    return f"There is no {kind} {name!r}, as it goes by a name and not by a path. {do}; {exist}."
+
+
+def _own_in(folder: Path) -> str:
+    made = " (foreserve model add CONFIG.json --save NAME makes one)" if folder.name == MODELS else ""
+    return f"; or one of yours, a file in {folder.name}/ in the folder that {OWN_SPECS} names{made}"
 
 
 def unknown(kind: str, name: str, names: Sequence[str], also: str = "", own: str = "") -> UnknownName:

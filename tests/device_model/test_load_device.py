@@ -27,6 +27,16 @@ def test_a_device_is_loaded_by_names():
             "There is no model 'gpt' (did you mean gpt-oss-20b?); those that exist",
         ),
         (("__init__", "elmoe3d-4gb", "qwen3-30b-a3b"), "There is no system '__init__'"),
+        (
+            ("xpu", "elmoe3d-4gb", "./mine.toml"),
+            "There is no model './mine.toml', as it goes by a name and not by a path. Allowed is mine, once the file "
+            "is models/mine.toml in the folder that FORESERVE_SPECS names; those that exist are ",
+        ),
+        (
+            ("./mine.toml", "elmoe3d-4gb", "qwen3-30b-a3b"),
+            "There is no system './mine.toml', a file of figures, as each is one of code, systems/NAME.py in "
+            "device_model; those that exist are elmoe3d, ",
+        ),
         (("os", "elmoe3d-4gb", "qwen3-30b-a3b"), "There is no system 'os'"),
     ],
 )

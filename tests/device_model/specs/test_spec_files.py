@@ -256,6 +256,9 @@ def test_an_unknown_name_is_answered_with_those_that_exist():
         match=r"no hardware 'elmoe4d' .did you mean elmoe3d-8gb.*; those that exist are .*elmoe3d-4gb, .*\.$",
     ):
         read_named(Hardware, "hardware", "elmoe4d", SPECS / "hardware")
+    own = "or one of yours, a file in models/ in the folder that FORESERVE_SPECS names (foreserve model add CONFIG.json"
+    with pytest.raises(UnknownName, match=re.escape(own)):
+        read_named(Model, "model", "gpt", SPECS / "models")
 
 
 def test_a_name_cannot_leave_its_folder():
