@@ -16,6 +16,10 @@ from serving.process.main_thread import rest_between_looks
 from serving.process.process_priority import become_urgent
 from serving.scheduler.config import Limits, SchedulerRules
 
+CALLS = "calls"
+OWN_THREAD = {CALLS: 1}
+"""Calls of Ray's run on a thread of their own, where the main thread rests."""
+
 
 @ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
 class DeviceModelActor:
@@ -39,7 +43,7 @@ class DeviceModelActor:
         return self._models.device_limits(spec)
 
 
-@ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
+@ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1, concurrency_groups=OWN_THREAD)
 class LpddrActor:
     """The actor of a slow tier, of one device or several: `index` is that of the first."""
 
@@ -49,19 +53,22 @@ class LpddrActor:
         self._endpoint = RpcEndpoint(f"lpddr-{index}", edge, [service.lease, service.release])
         rest_between_looks()
 
+    @ray.method(concurrency_group=CALLS)
     def pulse(self) -> Heartbeat:
         return self._endpoint.heartbeat()
 
+    @ray.method(concurrency_group=CALLS)
     def address(self) -> Address:
         """Return the address at which the actor is called."""
         return self._endpoint.address
 
+    @ray.method(concurrency_group=CALLS)
     def release(self, device: int, traffic_bytes: float) -> None:
         """End a device's lease, for the edge once the device is gone."""
         self._service.release(device, traffic_bytes)
 
 
-@ray.remote(num_cpus=0, max_restarts=-1)
+@ray.remote(num_cpus=0, max_restarts=-1, concurrency_groups=OWN_THREAD)
 class SchedulerActor:
     """The actor of a device's scheduler; it pokes the device when its requests or limits have changed."""
 
@@ -73,17 +80,21 @@ class SchedulerActor:
         self._endpoint = RpcEndpoint(f"scheduler-{index}", edge, [*plans, *requests])
         rest_between_looks()
 
+    @ray.method(concurrency_group=CALLS)
     def pulse(self) -> Heartbeat:
         return self._endpoint.heartbeat()
 
+    @ray.method(concurrency_group=CALLS)
     def address(self) -> Address:
         """Return the address at which the actor is called."""
         return self._endpoint.address
 
+    @ray.method(concurrency_group=CALLS)
     def reset(self, device: Address, limits: Limits, rules: SchedulerRules) -> None:
         """Schedule a device anew, as if it had never had a request."""
         self._service.reset(device, limits, rules)
 
+    @ray.method(concurrency_group=CALLS)
     def flush(self) -> bool:
         """Empty the device's prefix cache, unless sequences run; return whether it is empty."""
         return self._service.flush()

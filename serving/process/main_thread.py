@@ -6,7 +6,7 @@ from typing import Any
 
 # Ray's main thread wakes every 10 ms to look for signals, and takes Python's lock for it: 5 to 7 ms of processor time a
 # second, of each worker. No setting changes that. So it rests between its looks, in a signal's handler.
-REST_S = 0.25
+REST_S = 2.0
 # Real seconds from the end of a rest to the next signal: time for what has come meanwhile.
 AWAKE_S = 0.001
 # Real seconds after which a worker rests for the first time: until then it is asked much by whoever starts it.
@@ -16,7 +16,7 @@ START_S = 10.0
 def rest_between_looks() -> None:
     """Let this process's main thread, which must be the caller, sleep `REST_S` between its looks for signals.
 
-    For actors whose calls of Ray's can wait as long: those that come in a rest begin after it.
+    For actors whose calls of Ray's all have threads of their own (concurrency groups): others would wait as long.
     """
 
     def rest(*_: Any) -> None:
