@@ -4,7 +4,7 @@ Each figure comes from a server of its own, under a load like a user's, on this 
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -114,9 +114,18 @@ def show(results: dict[str, Any], console: Console) -> None:
     """Print the results for people."""
     for name, found in results.items():
         if isinstance(found, list):
-            console.print(Table(list(found[0]), [[str(value) for value in row.values()] for row in found], name))
+            # Not every row has every figure.
+            heads = list(dict.fromkeys(head for row in found for head in row))
+            console.print(Table(heads, [[str(row.get(head, "")) for head in heads] for row in found], name))
             continue
-        for what, value in found.items():
-            console.print(
-                f"{name}: {what}: {value:,}" if isinstance(value, int | float) else f"{name}: {what}: {value}"
-            )
+        for line in _lines(name, found):
+            console.print(line, highlight=False)
+
+
+def _lines(name: str, found: dict[str, Any]) -> Iterator[str]:
+    """Yield a line for each figure, also of those within others."""
+    for what, value in found.items():
+        if isinstance(value, dict):
+            yield from _lines(f"{name}: {what}", value)
+        else:
+            yield f"{name}: {what}: {value:,}" if isinstance(value, int | float) else f"{name}: {what}: {value}"

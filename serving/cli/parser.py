@@ -17,6 +17,18 @@ class Parser(argparse.ArgumentParser):
             self._of(found).refuse_option(unknown)
         return found
 
+    def add_subparsers(self, **options: Any) -> Any:
+        """Add commands: of one that says no more about itself `--help` tells what the list of commands does."""
+        added: Any = super().add_subparsers(**options)
+        make = added.add_parser
+
+        def add_parser(name: str, **told: Any) -> Any:
+            about = str(told.get("help", ""))
+            return make(name, **({"description": f"{about[:1].upper()}{about[1:]}."} if about else {}) | told)
+
+        added.add_parser = add_parser
+        return added
+
     def refuse_option(self, unknown: Sequence[str]) -> NoReturn:
         """End with a usage error about arguments that are unknown."""
         option = next((each.partition("=")[0] for each in unknown if each.startswith("-")), "")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from serving.scenario.options import HELP, KEYS
-from serving.scenario.scenario import Scenario
+from serving.scenario.scenario import BUNDLED_MODEL, Scenario, token_model_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -39,6 +39,17 @@ def add_emulated(parser: argparse.ArgumentParser, names: Iterable[str] = EMULATE
     for name in names:
         default = getattr(Scenario(), name)
         parser.add_argument(f"--{name}", default=default, metavar="NAME", help=f"{HELP[name]} (default: {default})")
+
+
+def add_token_model(parser: argparse.ArgumentParser) -> None:
+    """Add `--token-model`: a bundled one by its name is its folder."""
+    parser.add_argument(
+        "--token-model",
+        type=token_model_of,
+        default=str(BUNDLED_MODEL),
+        metavar="DIR",
+        help=f"{HELP['token_model']} (default: {BUNDLED_MODEL.name})",
+    )
 
 
 def add_law(parser: argparse.ArgumentParser, default: str | None = Scenario().law, shown: str = Scenario().law) -> None:

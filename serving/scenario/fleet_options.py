@@ -31,7 +31,11 @@ class FleetOptions(ListenOptions):
     hardware: str = key(
         "elmoe3d-8gb", "its hardware, a file in device_model/specs/hardware, or one of your own (./NAME.toml)"
     )
-    model: str = key("qwen3-30b-a3b", "the model it serves, a file in device_model/specs/models")
+    model: str = key(
+        "qwen3-30b-a3b",
+        "the model it serves, a file in device_model/specs/models, or one of your own, in models/ in the folder that "
+        "FORESERVE_SPECS names",
+    )
     draft: str = key(
         "auto",
         "draft scheme, a file in device_model/drafts; auto: what the system has in its paper (none if `residency` is "

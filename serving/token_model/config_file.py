@@ -19,16 +19,12 @@ def context_of(token_model: str) -> int:
     try:
         config = json.loads(config_file(token_model).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise UsageError(
-            f"`token_model` is {token_model!r}: it must be a folder with a model in Hugging Face format, "
-            f"or the name of one that the hub or its cache has ({error}).",
-            "token_model",
-        ) from error
+        raise _refused(token_model, error) from error
     return int((config.get("text_config") or config).get("max_position_embeddings", 2**31))
 
 
 def config_file(token_model: str) -> Path:
-    """Return the `config.json` of a model in a folder, or of the hub. Raise OSError or ValueError if there is none."""
+    """Return the `config.json` of a model in a folder, or of the hub. Raise UsageError if there is no such model."""
     if Path(token_model).is_dir():
         return Path(token_model) / "config.json"
     from huggingface_hub import hf_hub_download
@@ -37,7 +33,17 @@ def config_file(token_model: str) -> Path:
     try:
         return Path(hf_hub_download(token_model, "config.json", local_files_only=not hub_found()))
     except LocalEntryNotFoundError as error:
-        raise FileNotFoundError(f"its cache does not have it, and {hub()} does not answer") from error
+        raise _refused(token_model, f"its cache does not have it, and {hub()} does not answer") from error
+    except (OSError, ValueError) as error:
+        raise _refused(token_model, error) from error
+
+
+def _refused(token_model: str, why: object) -> UsageError:
+    return UsageError(
+        f"`token_model` is {token_model!r}: it must be a folder with a model in Hugging Face format, or the name of "
+        f"one that the hub or its cache has ({why}).",
+        "token_model",
+    )
 
 
 def hub() -> str:

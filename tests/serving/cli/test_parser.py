@@ -8,6 +8,8 @@ import pytest
 
 from serving.cli.main import make_parser
 from serving.cli.scenario_arguments import scenario_of
+from serving.token_model.config_file import hub_found
+from serving.usage_error import UsageError
 
 ROOT = Path(__file__).parents[3]
 
@@ -27,6 +29,46 @@ def test_the_nearest_name_is_told(arguments: list[str], words: str, capsys: pyte
     with pytest.raises(SystemExit) as ended:
         make_parser().parse_args(arguments)
     assert ended.value.code == 2 and words in capsys.readouterr().err
+
+
+def test_help_of_a_command_says_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
+    for command, words in (
+        ("bench", "Measure how well this machine keeps"),
+        ("parity", "Serve a workload live (a real"),
+    ):
+        with pytest.raises(SystemExit):
+            make_parser().parse_args([command, "--help"])
+        usage, _, rest = capsys.readouterr().out.partition("\n\n")
+        assert usage.startswith(f"usage: foreserve {command}") and rest.startswith(words)
+
+
+@pytest.mark.parametrize("command", ["bench", "locality", "record", "speculate"])
+def test_a_bundled_token_model_goes_by_its_name(command: str) -> None:
+    for arguments, name in (([], "foreserve-moe"), (["--token-model", "foreserve-tiny"], "foreserve-tiny")):
+        args = make_parser().parse_args([command, *arguments])
+        assert (Path(args.token_model) / "config.json").is_file() and Path(args.token_model).name == name
+
+
+@pytest.mark.parametrize("command", ["bench", "locality", "record", "speculate"])
+def test_a_token_model_that_there_is_not_is_refused_in_a_sentence(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    hub_found.cache_clear()
+    out = ["--out", str(tmp_path / "x.npz")] if command == "record" else []
+    args = make_parser().parse_args([command, "--token-model", "nope/nope", *out])
+    try:
+        with pytest.raises(UsageError, match=r"token.model.* '?nope/nope'?: "):
+            args.run(args)
+    finally:
+        hub_found.cache_clear()
+
+
+def test_speculate_writes_down_no_day_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
+    assert make_parser().parse_args(["speculate", "--date", "2026-11-26"]).date == "2026-11-26"
+    with pytest.raises(SystemExit):
+        make_parser().parse_args(["speculate", "--date", "yesterday"])
+    assert "'yesterday' is not allowed; allowed is a day, as 2026-11-26" in capsys.readouterr().err
 
 
 def test_port_is_the_port_of_http() -> None:

@@ -3,15 +3,14 @@
 import argparse
 from pathlib import Path
 
-from serving.cli.report_arguments import add_out
-from serving.scenario.options import HELP, positive
-from serving.scenario.scenario import BUNDLED_MODEL
+from serving.cli.report_arguments import add_out, add_token_model
+from serving.scenario.options import positive
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command and its options."""
     locality = commands.add_parser("locality", help="what the token model's real routing says of locality")
-    locality.add_argument("--token-model", default=str(BUNDLED_MODEL), metavar="DIR", help=HELP["token_model"])
+    add_token_model(locality)
     locality.add_argument("--prompts", type=positive, default=24, metavar="N", help="of each topic (default: 24)")
     locality.add_argument("--tokens", type=positive, default=64, metavar="N", help="of each answer (default: 64)")
     locality.add_argument("--seed", type=int, default=0, metavar="N", help="of prompts and sampling (default: 0)")

@@ -3,16 +3,18 @@
 import argparse
 from pathlib import Path
 
+from serving.cli.report_arguments import add_token_model
 from serving.recordings.recording import FILE
-from serving.scenario.options import HELP, positive
-from serving.scenario.scenario import BUNDLED, BUNDLED_MODEL
+from serving.scenario.options import positive
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command and its options."""
     record = commands.add_parser("record", help="record text of a token model, for `serve --text auto` or `recorded`")
-    record.add_argument("--token-model", default=str(BUNDLED_MODEL), metavar="DIR", help=HELP["token_model"])
-    record.add_argument("--out", type=Path, metavar="FILE", help=f"default: {FILE} in the model's folder")
+    add_token_model(record)
+    record.add_argument(
+        "--out", type=Path, metavar="FILE", help=f"write them there (default: {FILE} in the model's folder)"
+    )
     record.add_argument("--prompts", type=positive, default=96, metavar="N", help="of each topic (default: 96)")
     record.add_argument(
         "--prompts-file", type=Path, metavar="FILE", help="ask these: one a line, or .jsonl with `prompt` and `topic`"
@@ -26,7 +28,6 @@ def run(args: argparse.Namespace) -> int:
     """Run `foreserve record`; return its exit code."""
     from serving.lab.recorded_text import Asked, record
 
-    bundled = BUNDLED / args.token_model
-    folder = bundled if bundled.is_dir() else Path(args.token_model)
+    folder = Path(args.token_model)
     out = args.out or (folder if folder.is_dir() else Path()) / FILE
-    return record(str(folder), Asked(args.prompts, args.tokens, args.seed, args.prompts_file), out)
+    return record(args.token_model, Asked(args.prompts, args.tokens, args.seed, args.prompts_file), out)
