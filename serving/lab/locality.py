@@ -22,6 +22,7 @@ from serving.simulation.recorded_routes import TapedRequest, record
 from serving.token_model.route_format import format_of
 from serving.token_source.route_profile import RouteProfile, profile
 from serving.topics.names import TOPICS
+from serving.usage_error import UsageError
 
 SHARES = (0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875)
 BATCHES = (1, 2, 4, 8, 16, 32)
@@ -43,7 +44,9 @@ class Written(NamedTuple):
 
 
 def locality(token_model: str, prompts: int, tokens: int, seed: int, written: Written) -> int:
-    """Profile `prompts` requests a topic, and print what was found."""
+    """Profile `prompts` requests a topic, and print what was found. Raise UsageError if they are too short."""
+    if tokens < max(RUNS):
+        raise UsageError(f"--tokens is {tokens}; allowed is {max(RUNS)} or more: runs of so many are looked at.")
     out = written.out
     if out is not None:
         make_folder("--out", out)
@@ -53,6 +56,9 @@ def locality(token_model: str, prompts: int, tokens: int, seed: int, written: Wr
     found = profile(token_model, asked, tokens, seed)
     if written.record is not None:
         record([TapedRequest(p.topic, p.all_routes, [*p.prompt_ids, *p.tokens][:-1]) for p in found], written.record)
+    if max(len(each.routes) for each in found) < max(RUNS):
+        what = f"no answer came to {max(RUNS)} tokens, and runs of so many are looked at"
+        raise UsageError(f"--prompts is {prompts}, and {what}; allowed is more of them.")
     result = measure(found, format_of(token_model).routers, seed)
     result |= {"prompts_per_topic": prompts, "tokens_per_request": tokens, "seed": seed}
     print_result(wide_console(), result)

@@ -64,6 +64,12 @@ def test_a_token_model_that_there_is_not_is_refused_in_a_sentence(
         hub_found.cache_clear()
 
 
+def test_answers_that_are_too_short_to_tell_of_locality_are_refused_at_once() -> None:
+    args = make_parser().parse_args(["locality", "--prompts", "1", "--tokens", "16"])
+    with pytest.raises(UsageError, match=r"^--tokens is 16; allowed is 32 or more"):
+        args.run(args)
+
+
 def test_speculate_writes_down_no_day_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
     assert make_parser().parse_args(["speculate", "--date", "2026-11-26"]).date == "2026-11-26"
     with pytest.raises(SystemExit):

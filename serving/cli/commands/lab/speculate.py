@@ -13,7 +13,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add the command and its options."""
     speculate = commands.add_parser("speculate", help="measure how many drafts the token model accepts of its own")
     add_token_model(speculate)
-    speculate.add_argument("--quick", action="store_true", help="fewer points and shorter answers: a minute, not ten")
+    speculate.add_argument("--quick", action="store_true", help="fewer points and shorter answers: a minute")
     speculate.add_argument("--seed", type=int, default=0, metavar="N", help="of prompts and draws (default: 0)")
     speculate.add_argument("--prompts", type=positive, metavar="N", help="held-out prompts (default: 48; quick: 12)")
     speculate.add_argument("--date", type=_date, metavar="YYYY-MM-DD", help="a date to write down (default: none)")
