@@ -15,7 +15,7 @@ from serving.bench.live import cpu_us, live
 from serving.bench.metrics import metrics_cost
 from serving.bench.scheduler import decisions
 from serving.bench.servers import HARDWARE, MODEL, Servers, front_end_options, front_end_url, has_rust_front_end, load
-from serving.bench.study import sweep_pace
+from serving.bench.study import POINTS, sweep_pace
 from serving.bench.virtual_time import day_pace, virtual_pace
 from serving.presentation.table import Table
 from serving.process.process_priority import settle
@@ -28,6 +28,7 @@ STREAMS, STREAM_TOKENS = 64, 2400
 INSTANT = 1e6
 DAY_REQUESTS = 100_000
 TOKENS, QUICK_TOKENS = 300, 100
+QUICK_POINTS = 8
 
 Part = Callable[[Servers, bool], Any]
 
@@ -94,7 +95,7 @@ PARTS: dict[str, tuple[str, Part]] = {
     "decisions": ("The scheduler's decisions", lambda servers, quick: decisions()),
     "metrics": ("What metrics cost", lambda servers, quick: metrics_cost()),
     "virtual": ("Virtual time", virtual),
-    "study": ("Studies", lambda servers, quick: sweep_pace(requests=300 if quick else 2000)),
+    "study": ("Studies", lambda servers, quick: sweep_pace(QUICK_POINTS if quick else POINTS)),
     "pacing": ("Pacing of devices", pacing),
     "live": ("What clients see", lambda servers, quick: list(live(servers, QUICK_TOKENS if quick else TOKENS))),
     "cpu_us": ("What a token costs", lambda servers, quick: cpu_us(servers, QUICK_TOKENS if quick else TOKENS)),

@@ -17,7 +17,7 @@ from serving.lab.locality_of_routes import fit, in_lanes, law, lru_hit_rate, run
 from serving.presentation.json_text import json_text
 from serving.presentation.table import Table
 from serving.presentation.wide_console import wide_console
-from serving.process.output_folder import make_folder
+from serving.process.output_folder import make_folder, make_place
 from serving.simulation.recorded_routes import TapedRequest, record
 from serving.token_model.route_format import format_of
 from serving.token_source.route_profile import RouteProfile, profile
@@ -51,7 +51,7 @@ def locality(token_model: str, prompts: int, tokens: int, seed: int, written: Wr
     if out is not None:
         make_folder("--out", out)
     if written.record is not None:
-        make_folder("--record", written.record.parent)
+        make_place("--record", written.record)
     asked = [(topic, prompt) for topic in TOPICS for prompt in corpus.prompts(topic, prompts, seed)]
     found = profile(token_model, asked, tokens, seed)
     if written.record is not None:

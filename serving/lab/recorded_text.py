@@ -6,7 +6,7 @@ from typing import NamedTuple
 import msgspec
 
 from serving.lab.corpus import corpus
-from serving.process.output_folder import make_folder
+from serving.process.output_folder import make_place
 from serving.recordings.recording import RecordedAnswer, tokenizer_of, write
 from serving.token_model.config_file import config_file
 from serving.token_model.route_format import is_routed
@@ -33,7 +33,7 @@ class PromptLine(msgspec.Struct, forbid_unknown_fields=True):
 
 def record(token_model: str, asked: Asked, out: Path) -> int:
     """Ask, and write what was answered to `out`. Raise UsageError."""
-    make_folder("--out", out.parent)
+    make_place("--out", out)
     digest = tokenizer_of(config_file(token_model).parent)
     prompts = [*of_corpus(asked)] if asked.file is None else of_file(asked.file)
     routed = is_routed(token_model)

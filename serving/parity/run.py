@@ -96,7 +96,8 @@ def parity(scenario: Scenario, load: LoadOptions, grpc: bool, say: Callable[[str
     scenario = comparable(scenario)
     workload = load_workload(load.workload, load.seed, load.num_requests, load.duration_s)
     if workload.agents:
-        raise WorkloadError(f"{load.workload} has `agents`: live, their calls are as long as the model makes them.")
+        told = "has `agents`, whose calls are live as long as the model makes them; allowed is a workload without them"
+        raise WorkloadError(f"{load.workload} {told}.")
     # First of all, because errors in the files show here within a second.
     planned, planned_steps = play(workload, scenario, leaps=False)
     if not planned:

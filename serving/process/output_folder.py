@@ -1,4 +1,4 @@
-"""The folder that a command is to write to."""
+"""The folder, or the file, that a command is to write to."""
 
 import errno
 import os
@@ -16,3 +16,10 @@ def make_folder(option: str, folder: Path) -> None:
     except OSError as error:
         what = f"{option} is {folder}; allowed is a folder that can be written to: {error.strerror}."
         raise UsageError(what) from error
+
+
+def make_place(option: str, file: Path) -> None:
+    """Make the folder of a file that `option` names. UsageError if that can't be made, or if the file is a folder."""
+    make_folder(option, file.parent)
+    if file.is_dir():
+        raise UsageError(f"{option} is {file}, which is a folder; allowed is a file, as {file / 'NAME'}.")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from serving.process.output_folder import make_folder
+from serving.process.output_folder import make_folder, make_place
 from serving.usage_error import UsageError
 
 
@@ -22,3 +22,10 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("")
     with pytest.raises(UsageError, match=r"--out is .*a; allowed is a folder"):
         make_folder("--out", tmp_path / "a")
+
+
+def test_a_file_to_be_written_is_no_folder(tmp_path: Path) -> None:
+    make_place("--out", tmp_path / "new" / "x.npz")
+    assert (tmp_path / "new").is_dir()
+    with pytest.raises(UsageError, match=f"^--out is {tmp_path}, which is a folder; allowed is a file, as {tmp_path}/"):
+        make_place("--out", tmp_path)
