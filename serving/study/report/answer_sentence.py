@@ -40,8 +40,13 @@ def _capacity(results: Results, rows: list[Row]) -> str:
         told.append(_ranked(results, known, len(rows) == 1, bool(told)))
     none = f"; {len(rows) - len(held)} of {len(rows)} combinations hold none" if len(rows) > len(held) else ""
     one = known and known[0].get(SEEDS) == 1
-    varies = f" One seed cannot tell how far {'that varies' if len(rows) == 1 else 'these vary'}: {MORE_SEEDS}"
-    return f"{' '.join(told).removesuffix('.')}{none}.{varies if one else ''}"
+    varies = _varies("that varies" if len(rows) == 1 else "these vary") if one else ""
+    return f"{' '.join(told).removesuffix('.')}{none}.{varies}"
+
+
+def _varies(what: str) -> str:
+    """Return the sentence that one seed tells nothing of the spread."""
+    return f" One seed cannot tell how far {what}: {MORE_SEEDS}"
 
 
 def _too_short(results: Results, short: list[Row], count: int) -> str:
@@ -193,7 +198,8 @@ def _compare(results: Results, rows: list[Row]) -> str:
     ]
     left = len(others) - MOST_NAMED
     more = f"; and {left} {'variant' if left == 1 else 'variants'} more" if left > 0 else ""
-    return f"Beside {question.baseline}: {'; '.join(ratios)}{more}." if ratios else ""
+    varies = "" if len(results.study.seeds) > 1 else _varies("these vary")
+    return f"Beside {question.baseline}: {'; '.join(ratios)}{more}.{varies}" if ratios else ""
 
 
 def _spans(rows: list[Row]) -> str:
