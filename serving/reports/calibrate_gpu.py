@@ -1,5 +1,6 @@
 """`foreserve calibrate --measured`: fits a GPU's four figures to times that were measured on it."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from device_model.specs.kinds.gpu import KIND
 from device_model.specs.kinds.gpu import Hardware as Gpu
 from device_model.specs.spec import DeviceError
 from device_model.systems import gpu
-from device_model.validation.measured.fit import GpuFigures, GpuFit, figures_of, fit
+from device_model.validation.measured.fit import PEAKS, GpuFigures, GpuFit, figures_of, fit
 from device_model.validation.measured.hardware_text import hardware_text
 from device_model.validation.measured.measurement import Measurement
 from device_model.validation.measured.step_table import read_step_table
@@ -50,6 +51,7 @@ def calibrated(files: list[str], hardware: str, model: str, date: str) -> GpuCal
     how = (
         f"{len(measurements)} measurements of {names} with {model}, on {date} by `foreserve calibrate {OPTION}`: mean "
         f"error {mean:.1f} %, largest {largest:.1f} %{', so that they do not fit' if mean > MOST_OFF else ''}"
+        f"{', and faster than the data sheet allows' if found.at_peak else ''}"
     )
     base = Path(hardware) if is_file(hardware) else FOLDER / f"{hardware}.toml"
     return GpuCalibration(figures_of(setup), found, measurements, hardware_text(base, found, how))
@@ -78,8 +80,20 @@ def show(found: GpuCalibration, console: Console) -> None:
     console.print(Table(("measurement", "batch", "measured, ms", "predicted", "error"), rows, words=(0,)))
     mean, largest = _errors(fitted)
     console.print(f"Mean error {mean:.1f} %, largest {largest:.1f} %, of {len(rows)} measurements.")
+    for sentence in _doubts(fitted, mean):
+        console.print(sentence)
+
+
+def _doubts(fitted: GpuFit, mean: float) -> Iterator[str]:
+    """Yield why nobody should size anything by the figures."""
+    if fitted.at_peak:
+        peaks = " and ".join(f"{name} is 1 (of {PEAKS[name]})" for name in fitted.at_peak)
+        yield (
+            f"{peaks}: what was measured is as fast as the data sheet's peak, or faster, which no engine is. Is it "
+            "this hardware that was measured, and the model in the same bits?"
+        )
     if mean > MOST_OFF:
-        console.print(
+        yield (
             "The figures do not fit what was measured: do not size anything by them. Is it the model and the hardware "
             "that were measured, in the same bits, and are the times in seconds?"
         )

@@ -23,6 +23,8 @@ SCALE = (0.1, 0.1, 10.0, 10.0)
 # Changes of the figures before a fit, among them microseconds of a layer that hold up any pass.
 PROBE = (0.1, 0.1, 10.0, inf)
 DIGITS = 3
+# Microseconds, or a share: of less a fit that ends at 0 tells nothing but how it came there.
+LEAST = 1e-3
 STARTS = ((0.9, 0.7, 1.0), (0.6, 0.4, 30.0), (0.3, 0.1, 200.0))
 # By how much times must change, on some measurement, when a figure changes by its scale or a tenth of itself, so that
 # the figure counts as measured.
@@ -35,6 +37,10 @@ APART = 0.01
 # The logarithm by which a measurement is usually missed. What is far beyond it counts for little: it is of something
 # that the law knows nothing of, as a kernel that suits some sizes badly, and would bend the figures for all others.
 USUAL = 0.05
+
+
+PEAKS = {"bandwidth_share": "hbm_gb_per_s", "compute_share": "fp16_tflops"}
+"""The shares, and the peaks of the data sheet that they are of."""
 
 
 class GpuFigures(NamedTuple):
@@ -54,6 +60,11 @@ class GpuFit(NamedTuple):
     figures: GpuFigures
     untold: tuple[str, ...]
     errors: tuple[float, ...]
+
+    @property
+    def at_peak(self) -> tuple[str, ...]:
+        """The shares that were fitted to all of their peak, which no engine reaches."""
+        return tuple(name for name in PEAKS if name not in self.untold and getattr(self.figures, name) >= 1.0)
 
 
 def figures_of(setup: GpuSetup) -> GpuFigures:
@@ -83,7 +94,7 @@ def fit(setup: GpuSetup, measurements: Sequence[Measurement]) -> GpuFit:
         told = _told(setup, found, measurements, SCALE)
     kept_as_was = (index for index in range(len(found)) if index not in told and found[index] == shipped[index])
     untold = tuple(GpuFigures._fields[index] for index in kept_as_was)
-    kept = GpuFigures(*(float(f"{value:.{DIGITS}g}") for value in found))
+    kept = GpuFigures(*(float(f"{value:.{DIGITS}g}") if value >= LEAST else 0.0 for value in found))
     device = emulated(setup, kept)
     errors = tuple(one.predicted_s(device) / one.seconds - 1 for one in measurements)
     return GpuFit(kept, untold, errors)

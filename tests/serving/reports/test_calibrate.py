@@ -82,6 +82,18 @@ def test_figures_that_do_not_fit_are_told_not_to(tmp_path: Path, capsys: pytest.
     assert "so that they do not fit" in (tmp_path / "a6000-measured.toml").read_text()
 
 
+def test_times_faster_than_the_data_sheet_allows_are_told_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One sequence of OLMoE reads more than 1.3 GB in BF16, for which an A6000 takes 3 ms."""
+    table = tmp_path / "steps.csv"
+    table.write_text("batch,context,seconds\n1,256,0.0028\n1,3000,0.0033\n16,256,0.012\n16,2000,0.0165\n")
+    options = ("--measured", str(table), "--model", "olmoe-1b-7b", "--out", str(tmp_path))
+    assert measured(*options, "--hardware", "a6000") == 0
+    assert "bandwidth_share is 1 (of hbm_gb_per_s)" in capsys.readouterr().out
+    assert "faster than the data sheet allows" in (tmp_path / "a6000-measured.toml").read_text()
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

@@ -1,6 +1,7 @@
 """Are measurements that a known GPU made fitted back to it, and those that say too little told?"""
 
 import tomllib
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -67,6 +68,15 @@ def test_a_floor_that_prompts_disprove_is_not_kept():
     assert figures_of(setup).eager_layer_us
     found = fit(setup, measured(setup, known, STEPS + PROMPTS))
     assert found.figures.eager_layer_us == 0 and "eager_layer_us" not in found.untold
+
+
+def test_times_that_the_data_sheet_forbids_are_told_of():
+    """Of a GPU whose memory has a third more bandwidth than its file says."""
+    setup, known = setup_of(), GpuFigures(0.9, 0.6, 20.0)
+    assert not fit(setup, measured(setup, known, STEPS + PROMPTS)).at_peak
+    faster = replace(setup, hardware=replace(setup.hardware, hbm_gb_per_s=1.33 * setup.hardware.hbm_gb_per_s))
+    found = fit(setup, measured(faster, known, STEPS + PROMPTS))
+    assert found.at_peak == ("bandwidth_share",) and found.figures.layer_us == 0
 
 
 def test_what_no_figures_reproduce_does_not_bend_them():
