@@ -15,6 +15,8 @@ STEPS, REQUESTS = 0.1, 0.03
 MOST_SLOWER = 4.0
 # Kinds of steps: without prompts, with prompts beside sequences that decode (or draft), with prompts alone.
 STEP_KINDS = PLAIN, BESIDE, ALONE = range(3)
+# Prompt tokens of a step where nothing but its budget bounds them.
+NO_CHUNK = 2**62
 # Tokens of a sequence on a device that has none.
 USUAL_CONTEXT = 512
 
@@ -34,6 +36,7 @@ def unslowed() -> list[float]:
 @dataclass(slots=True)
 class DeviceQueue:
     """One device's queue of work. `steps` are counted in tokens that they give each sequence, accepted drafts included.
+    A step computes up to `budget` tokens, up to `chunk` of them of prompts.
 
     Of its `requests`, `waiting` have no first token; they have `prompts` tokens of prompt, of which `computed` are done
     and `under_way` in the step that ends at `end_s`, for as many requests as have a place, and `wanted` tokens to come.
@@ -50,6 +53,7 @@ class DeviceQueue:
     slots: int
     budget: int
     kv_tokens: int
+    chunk: int = NO_CHUNK
     requests: dict[str, Request] = field(default_factory=dict)
     decoding: dict[str, DecodeSteps] = field(default_factory=dict)
     waiting: int = 0
@@ -209,7 +213,7 @@ class DeviceQueue:
         return full * self._step_s(room) + (self._step_s(rest) if rest else 0.0)
 
     def _room(self) -> int:
-        return max(1, self.budget - len(self.end_steps))
+        return max(1, min(self.budget - len(self.end_steps), self.chunk))
 
     def _step_s(self, prompt_tokens: float) -> float:
         decoding = len(self.end_steps)

@@ -2,21 +2,21 @@
 
 from functools import cache
 
-from serving.admission.device_queue import DeviceQueue
+from serving.admission.device_queue import NO_CHUNK, DeviceQueue
 from serving.admission.forecast import Forecast
 from serving.admission.step_times import Pace
 from serving.device.device_spec import DeviceSpec
 from serving.scheduler.config import Limits
 
 
-def expect(forecast: Forecast, index: int, spec: DeviceSpec, limits: Limits) -> None:
-    """Add a serving device to the forecast, or set the pace of one it knows."""
+def expect(forecast: Forecast, index: int, spec: DeviceSpec, limits: Limits, prefill_chunk: int) -> None:
+    """Add a serving device to the forecast, or set the pace of one it knows. `prefill_chunk` is as of a scheduler."""
     seqs, tokens = limits.max_num_seqs, limits.max_num_batched_tokens
     pace = _pace_of(spec, seqs, tokens)
     if index in forecast.devices:
         forecast.set_pace(index, pace)
     else:
-        forecast.add(index, DeviceQueue(pace, seqs, tokens, limits.kv_capacity_tokens))
+        forecast.add(index, DeviceQueue(pace, seqs, tokens, limits.kv_capacity_tokens, prefill_chunk or NO_CHUNK))
 
 
 @cache

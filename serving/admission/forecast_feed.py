@@ -52,6 +52,7 @@ class ForecastFeed(Observer[TrackedRequest, ForecastDevice]):
     def on_change(self, device: ForecastDevice) -> None:
         """Forecast for a device only while it takes requests."""
         if device.serving:
-            expect(self._forecast, device.index, device.spec, limits_of(self._scenario, device.device_limits))
+            limits = limits_of(self._scenario, device.device_limits)
+            expect(self._forecast, device.index, device.spec, limits, self._scenario.prefill_chunk)
         else:
             self._forecast.close(device.index)

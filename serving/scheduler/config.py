@@ -42,7 +42,7 @@ class SchedulerRules:
 
     `prefill_chunk`: most prompt tokens in one step (0: as many as the step takes). `lookahead`: tokens that a drafting
     step may add to a sequence beside its own. `patience_s`, `hold_s`: see `policies.waiting_queue.Terms`, as for
-    `prefill_base_s` + tokens x `prefill_token_s`, the seconds that a prompt takes. Times are emulated. With `kv_events`
+    `prefill_base_s` a chunk + tokens x `prefill_token_s`, the seconds of a prompt. Times are emulated. With `kv_events`
     it tells what becomes of the prefix cache; with `keep_answers`, blocks of answers are found again once it is told
     (`Scheduler.remember`) what they say. With `schedules_ahead` a step is planned while the one before it runs, as vLLM
     does on GPUs: who comes meanwhile is in none of both.
@@ -68,8 +68,10 @@ class SchedulerRules:
         return FairQueue(self._queue) if self.fairness == BY_TOKENS else self._queue()
 
     def prefill_s(self, tokens: int) -> float:
-        """Return the emulated seconds that the device takes for a prompt of `tokens` tokens."""
-        return self.prefill_base_s + tokens * self.prefill_token_s
+        """Return the emulated seconds that the device takes for a prompt of `tokens` tokens, each chunk of it its own
+        step."""
+        chunks = -(-tokens // self.prefill_chunk) if self.prefill_chunk else 1
+        return chunks * self.prefill_base_s + tokens * self.prefill_token_s
 
     def _queue(self) -> WaitingQueue:
         policy = import_module(f"serving.policies.batching.{self.batching.replace('-', '_')}")

@@ -101,6 +101,14 @@ def test_predictions_are_right_on_average_where_requests_wait_for_a_place(mode: 
 def test_predictions_are_right_on_average_where_the_engine_plans_a_step_ahead(rate: float) -> None:
     predicted, actual = simulated_ttfts(Scenario(hardware="h100", mode="fixed-ar"), poisson(rate, 200))
     assert np.mean(predicted) == pytest.approx(np.mean(actual), rel=0.1)
+
+
+@pytest.mark.parametrize("chunk", [64, 256])
+@pytest.mark.parametrize("mode", ["fixed-sd", "fixed-ar"])
+def test_predictions_are_right_on_average_where_prompts_come_in_chunks(mode: str, chunk: int) -> None:
+    scenario = Scenario(hardware="elmoe3d-4gb", mode=mode, prefill_chunk=chunk)
+    predicted, actual = simulated_ttfts(scenario, poisson(0.6, 100))
+    assert np.mean(predicted) == pytest.approx(np.mean(actual), rel=0.05)
     assert np.quantile(abs(predicted / actual - 1), 0.75) < 0.15
 
 

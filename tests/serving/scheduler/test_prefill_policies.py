@@ -198,3 +198,10 @@ def test_what_each_prefill_policy_does_to_tokens_in_between_and_to_the_first() -
     assert longest["mixed"] < longest["prefill-first"] < 1.3 * longest["mixed"]
     # A chunk of it reads nearly as many again: not sooner over for those who decode, and far longer for its own.
     assert longest["chunked"] > 0.6 * longest["mixed"] and ttft["chunked"] > 3 * ttft["mixed"]
+
+
+def test_a_prompt_takes_what_its_chunks_take() -> None:
+    """Each streams the experts anew."""
+    rules = SchedulerRules(prefill_chunk=100, prefill_base_s=0.2, prefill_token_s=1e-4)
+    assert rules.prefill_s(250) == pytest.approx(3 * 0.2 + 0.025)
+    assert replace(rules, prefill_chunk=0).prefill_s(250) == pytest.approx(0.225)
