@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from serving.toml_table import AT_LEAST_0, COUNT, AllowedNumber, TomlTable
-from serving.workload.distributions import Distribution, always, distribution
+from serving.toml_table import AT_LEAST_0, AllowedNumber, TomlTable
+from serving.workload.distributions import MOST_TURNS, TOKENS, TURNS, Distribution, always, distribution
 from serving.workload.seeded_chance import stream
 from serving.workload.tools import TOOLS
 
@@ -58,7 +58,7 @@ class AgentDraws:
         """Return the number of requests of each session [len(turns)], and all of them, of users' `turns` by session;
         `prompt`, `output` and `think_s` are those of users, by turn."""
         agents, rng = self._agents, self._rng
-        of_turn = agents.calls.whole(rng["calls"], len(prompt)) + 1
+        of_turn = agents.calls.whole(rng["calls"], len(prompt), MOST_TURNS) + 1
         total, ends = int(of_turn.sum()), np.cumsum(of_turn) - 1
         begins = ends - of_turn + 1
         prompts, outputs = agents.result.whole(rng["result"], total), agents.call.whole(rng["call"], total)
@@ -75,11 +75,11 @@ def agents_of(table: TomlTable | None) -> Agents | None:
     """Parse a table `agents`; None if there is none."""
     if table is None:
         return None
-    call = distribution(table, "call", COUNT, always(CALL_TOKENS))
+    call = distribution(table, "call", TOKENS, always(CALL_TOKENS))
     found = Agents(
-        calls=distribution(table, "calls", COUNT),
+        calls=distribution(table, "calls", TURNS),
         call=call,
-        result=distribution(table, "result", COUNT),
+        result=distribution(table, "result", TOKENS),
         tool_s=distribution(table, "tool_s", AT_LEAST_0),
         tools=table.whole("tools", HOW_MANY, min(4, len(TOOLS))),
     )

@@ -16,6 +16,8 @@ from serving.workload.distributions import Distribution, always, distribution
 
 Values = NDArray[np.float64]
 CHUNK = 4096
+USERS = AllowedNumber("a whole number from 1 to 1000000", lambda value: 1 <= value <= 10**6 and value == int(value))
+PER_S = AllowedNumber("a number from 0 to 1000000000", lambda value: 0 <= value <= 1e9)
 SPREAD = AllowedNumber("0, or a number from 0.01 to 100", lambda cv: cv == 0 or 0.01 <= cv <= 100)
 GRID = 4096  # Points of a diurnal period between which its rate is taken as constant: 21 s of a day.
 
@@ -201,7 +203,7 @@ def _diurnal(table: TomlTable) -> OpenLoop:
 
 
 def _ramp(table: TomlTable) -> OpenLoop:
-    first, last = table.number("from_per_s", AT_LEAST_0), table.number("to_per_s", AT_LEAST_0)
+    first, last = table.number("from_per_s", PER_S), table.number("to_per_s", PER_S)
     if first == last == 0:
         raise table.wrong("to_per_s", last, "above 0, if `from_per_s` is not")
     return OpenLoop(Ramp(first, last, table.number("over_s", POSITIVE)), _cv(table))
@@ -223,7 +225,7 @@ def _steps(table: TomlTable) -> OpenLoop:
 
 def _closed(table: TomlTable) -> ClosedLoop:
     think_s = distribution(table, "think_s", AT_LEAST_0, always(0.0))
-    return ClosedLoop(table.whole("users"), think_s, table.number("ramp_s", AT_LEAST_0, 0.0))
+    return ClosedLoop(table.whole("users", USERS), think_s, table.number("ramp_s", AT_LEAST_0, 0.0))
 
 
 def _trace(table: TomlTable) -> None:

@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 from serving.toml_table import AT_LEAST_0, COUNT, POSITIVE, AllowedNumber, TomlTable
 
 Values = NDArray[np.float64]
-MOST = 2**31
+# Tokens, more than any model holds; turns of a session, or calls before an answer, of which each is drawn at once.
+MOST, MOST_TURNS = 2**24, 10_000
+TOKENS = AllowedNumber(f"{COUNT.words}, and of at most {MOST}", lambda value: COUNT.ok(value) and value <= MOST)
+TURNS = AllowedNumber(
+    f"{COUNT.words}, and of at most {MOST_TURNS}", lambda value: COUNT.ok(value) and value <= MOST_TURNS
+)
+CV = AllowedNumber("a number of at least 0, and of at most 1000", lambda value: 0 <= value <= 1000)
 Sampler = Callable[[np.random.Generator, int], Values]
 
 
@@ -26,9 +32,9 @@ class Distribution:
         """Return `count` values."""
         return np.clip(self.sample(rng, count), self.low, self.high)
 
-    def whole(self, rng: np.random.Generator, count: int) -> NDArray[np.int64]:
-        """Return `count` whole numbers from 1 to MOST, which is more than anything can hold."""
-        values: NDArray[np.int64] = np.clip(np.rint(self.draw(rng, count)), 1, MOST).astype(np.int64)
+    def whole(self, rng: np.random.Generator, count: int, most: int = MOST) -> NDArray[np.int64]:
+        """Return `count` whole numbers from 1 to `most`: more tokens than MOST no model holds."""
+        values: NDArray[np.int64] = np.clip(np.rint(self.draw(rng, count)), 1, most).astype(np.int64)
         return values
 
 
@@ -58,17 +64,17 @@ def _uniform(table: TomlTable, least: AllowedNumber) -> Distribution:
     low = table.number("min", least)
     high = table.number("max", _from(low))
     # Half a token more on either side, so that of whole numbers the first and the last are as likely as the others.
-    edge = 0.5 if least is COUNT else 0.0
+    edge = 0.0 if least is AT_LEAST_0 else 0.5
     return Distribution(lambda rng, count: rng.uniform(low - edge, high + edge, count), low, high)
 
 
 def _normal(table: TomlTable, least: AllowedNumber) -> Distribution:
-    mean, cv = table.number("mean", POSITIVE), table.number("cv", AT_LEAST_0)
+    mean, cv = table.number("mean", POSITIVE), table.number("cv", CV)
     return _bounded(table, lambda rng, count: rng.normal(mean, cv * mean, count))
 
 
 def _lognormal(table: TomlTable, least: AllowedNumber) -> Distribution:
-    mean, cv = table.number("mean", POSITIVE), table.number("cv", AT_LEAST_0)
+    mean, cv = table.number("mean", POSITIVE), table.number("cv", CV)
     variance = log1p(cv * cv)
     mu, sigma = np.log(mean) - variance / 2, sqrt(variance)
     return _bounded(table, lambda rng, count: rng.lognormal(mu, sigma, count))

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from serving.workload.agents import AgentDraws
 from serving.workload.arrivals import CHUNK, OpenLoop
+from serving.workload.distributions import MOST_TURNS
 from serving.workload.seeded_chance import stream
 from serving.workload.spec import Workload
 from serving.workload.traces.rows import TraceRow
@@ -95,7 +96,7 @@ def _drawn(workload: Workload, seed: int) -> Iterator[Columns]:
     first, rest = 0, _Rest(workload, seed)
     agents = AgentDraws(workload.agents, seed) if workload.agents else None
     while True:
-        turns = workload.sessions.turns.whole(rng["turns"], CHUNK)
+        turns = workload.sessions.turns.whole(rng["turns"], CHUNK, MOST_TURNS)
         total = int(turns.sum())
         prompt, output = workload.prompt.whole(rng["prompt"], total), workload.output.whole(rng["output"], total)
         pause_s, think_s, drawn = rest.draw(CHUNK, total)

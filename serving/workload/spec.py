@@ -8,7 +8,7 @@ from serving.toml_table import AT_LEAST_0, COUNT, POSITIVE, WHOLE, TomlTable
 from serving.topics.names import NAMES
 from serving.workload.agents import Agents, agents_of
 from serving.workload.arrivals import ClosedLoop, OpenLoop, Steps, arrivals
-from serving.workload.distributions import Distribution, always, distribution
+from serving.workload.distributions import TOKENS, TURNS, Distribution, always, distribution
 from serving.workload.shares import NOBODY, Shares, shares
 from serving.workload.table import WorkloadTable
 from serving.workload.traces.replay import Trace, trace
@@ -118,7 +118,7 @@ def _lengths(table: TomlTable, replayed: bool) -> dict[str, Any]:
         if replayed and name in table:
             raise table.error(name, "is set, and `trace` too, which says how long requests are: choose one.")
     default = always(1.0) if replayed else None
-    return {name: distribution(table, name, COUNT, default) for name in ("prompt", "output")}
+    return {name: distribution(table, name, TOKENS, default) for name in ("prompt", "output")}
 
 
 def _sessions(table: TomlTable, replayed: bool) -> Sessions:
@@ -126,7 +126,7 @@ def _sessions(table: TomlTable, replayed: bool) -> Sessions:
     if replayed and "turns" in below:
         raise below.error("turns", "is set, and `trace` too, which says how many turns there are: choose one.")
     found = Sessions(
-        distribution(below, "turns", COUNT, always(1.0)),
+        distribution(below, "turns", TURNS, always(1.0)),
         distribution(below, "think_s", AT_LEAST_0, always(0.0)),
         below.whole("max_tokens", COUNT, 0),
     )
@@ -144,6 +144,6 @@ def _system(table: TomlTable) -> System | None:
     below = table.table("system")
     if below is None:
         return None
-    found = System(below.whole("tokens"), below.word("per", PER, PER[0]))
+    found = System(below.whole("tokens", TOKENS), below.word("per", PER, PER[0]))
     below.end()
     return found

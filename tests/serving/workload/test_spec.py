@@ -44,6 +44,15 @@ GOOD = f"requests = 10\n{POISSON}{LENGTHS}"  # 11 lines: 1 requests, 2-4 arrival
         ("[arrivals]\nkind = 'steps'\nsteps = [[1, 0]]", 3, ["`arrivals.steps` is 0", "above 0"]),
         ("[arrivals]\nkind = 'ramp'\nfrom_per_s = 0\nto_per_s = 0", 4, ["`arrivals.to_per_s` is 0", "above 0"]),
         ("[arrivals]\nkind = 'gamma'\nrate_per_s = 1\ncv = 1e-9", 4, ["`arrivals.cv` is 1e-09", "0.01 to 100"]),
+        (GOOD + "[sessions]\nturns = 1e9", 13, ["`sessions.turns` is 1000000000.0", "of at most 10000"]),
+        (
+            GOOD + "[sessions]\nturns = {kind = 'normal', mean = 2, cv = 1e300}",
+            13,
+            ["`sessions.turns.cv`", "at most 1000"],
+        ),
+        (GOOD + "[system]\ntokens = 1000000000", 13, ["`system.tokens` is 1000000000", "of at most 16777216"]),
+        ("[arrivals]\nkind = 'ramp'\nfrom_per_s = 1e300\nto_per_s = 1", 3, ["`arrivals.from_per_s`", "to 1000000000"]),
+        ("[arrivals]\nkind = 'closed'\nusers = 1e300", 3, ["`arrivals.users` is 1e+300", "to 1000000"]),
         ("[arrivals]\nkind = 'closed'\nusers = 1.5", 3, ["`arrivals.users` is 1.5", "whole number"]),
     ],
 )
