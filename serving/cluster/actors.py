@@ -32,7 +32,7 @@ class DeviceModelActor:
         # Its main thread takes no rests: a fault waits for the limits of the device that it makes.
 
     def pulse(self) -> Heartbeat:
-        return self._endpoint.heartbeat()
+        return self._endpoint.pulse()
 
     def address(self) -> Address:
         """Return the address at which the actor is called."""
@@ -55,7 +55,7 @@ class LpddrActor:
 
     @ray.method(concurrency_group=CALLS)
     def pulse(self) -> Heartbeat:
-        return self._endpoint.heartbeat()
+        return self._endpoint.pulse()
 
     @ray.method(concurrency_group=CALLS)
     def address(self) -> Address:
@@ -82,7 +82,7 @@ class SchedulerActor:
 
     @ray.method(concurrency_group=CALLS)
     def pulse(self) -> Heartbeat:
-        return self._endpoint.heartbeat()
+        return self._endpoint.pulse()
 
     @ray.method(concurrency_group=CALLS)
     def address(self) -> Address:

@@ -44,6 +44,7 @@ class HbXpu:
         self._sink = ReleaseSink(edge, self._clock)
         self._board = ArrivalBoard(joined_folder(edge))
         self._service = service = DeviceService()
+        self._running, self._reported_s = False, time.monotonic()
         methods: list[Callable[..., Any]] = [
             service.open,
             service.close,
@@ -52,11 +53,10 @@ class HbXpu:
             service.emulate,
             service.stall,
         ]
-        self._endpoint = RpcEndpoint(f"device-{index}", edge, methods)
+        self._endpoint = RpcEndpoint(f"device-{index}", edge, methods, self._overdue_s)
         self._clients: list[RpcClient] = []
         self._driver: LiveDriver | None = None
         self._progress = ProgressReports(ahead)
-        self._running, self._reported_s = False, time.monotonic()
         threading.Thread(target=self._report, daemon=True).start()
         rest_between_looks()
 
@@ -66,7 +66,7 @@ class HbXpu:
 
         On a thread of its own: a device that waits to be connected is not silent, though it does nothing.
         """
-        return self._endpoint.heartbeat(max(self._clock.overdue_s if self._running else 0.0, self._reported_late_s()))
+        return self._endpoint.pulse()
 
     @ray.method(concurrency_group="feed")
     def address(self) -> Address:
@@ -135,8 +135,9 @@ class HbXpu:
     def held(self) -> dict[str, tuple[int, list[int]]]:
         return self._tokens.held()
 
-    def _reported_late_s(self) -> float:
-        return max(0.0, time.monotonic() - self._reported_s - REPORT_S)
+    def _overdue_s(self) -> float:
+        reported_late_s = time.monotonic() - self._reported_s - REPORT_S
+        return max(0.0, self._clock.overdue_s if self._running else 0.0, reported_late_s)
 
     def _report(self) -> None:
         while True:

@@ -1,7 +1,7 @@
 """Watchdog: asks each part for its heartbeat, and kills the process of one that is silent for too long.
 
-A question to an actor of Ray's takes a millisecond of this process, which streams tokens meanwhile; a look at a process
-of this node takes a fortieth of that. So there are more looks than questions.
+A question takes much more of this process, which streams tokens meanwhile, than a look at a process of this node. So
+there are more looks than questions.
 
 A part that is killed so is replaced as one that died by itself (`recovery`, `sources`, `kept_process`).
 """
@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from ray.exceptions import RayError
 
 from serving.cluster.actor_process import ActorProcess
+from serving.cluster.pulse_line import PulseLine
 from serving.cluster.supervision.deaths import summary
 from serving.cluster.supervision.watched_part import WatchedPart
 from serving.process.logs import fields
@@ -45,6 +46,7 @@ class PartState:
 
     part: WatchedPart
     asked_s: float
+    line: PulseLine = field(default_factory=PulseLine)
     heard: bool = False
     overdue_s: float = 0.0
     down: str = ""
@@ -56,13 +58,19 @@ class PartState:
     async def ask(self, on_dropped: Callable[[str, DroppedMessages], None]) -> None:
         """Ask for the heartbeat once; that an actor is dead is an answer as well."""
         try:
-            heartbeat = await self.part.pulse()
+            heartbeat = await self.line.heartbeat(self.part)
             self.overdue_s, self.down, self.process = heartbeat.overdue_s, "", heartbeat.process
             if heartbeat.dropped is not None:
                 on_dropped(self.part.name, heartbeat.dropped)
         except RayError as error:
             self.overdue_s, self.down, self.process = 0.0, summary(error), None
         self.heard = True
+
+    def forget(self) -> None:
+        """Ask no more."""
+        if self.asked is not None:
+            self.asked.cancel()
+        self.line.hang_up()
 
     @property
     def waits(self) -> bool:
@@ -102,9 +110,10 @@ class Watchdog:
 
     def stop(self) -> None:
         """Stop watching."""
-        for task in (self._task, *(each.asked for each in self._watched.values())):
-            if task is not None:
-                task.cancel()
+        if self._task is not None:
+            self._task.cancel()
+        for each in self._watched.values():
+            each.forget()
 
     def states(self) -> dict[str, str]:
         """Return the state of each part by name: `up`, `starting`, `silent` or `down`."""
@@ -133,8 +142,7 @@ class Watchdog:
     async def _look(self) -> None:
         now_s, parts = time.monotonic(), {part.key: part for part in self.parts()}
         for gone in self._watched.keys() - parts.keys():
-            if (asked := self._watched.pop(gone).asked) is not None:
-                asked.cancel()
+            self._watched.pop(gone).forget()
         for id, part in parts.items():
             each = self._watched.setdefault(id, PartState(part, now_s))
             if not each.waits and each.is_due(now_s):

@@ -16,17 +16,25 @@ from serving.process.run_folder import share
 class RpcEndpoint:
     """A socket in the run's folder, and a thread that answers the calls of methods that come to it."""
 
-    def __init__(self, name: str, edge: Address, methods: Sequence[Callable[..., Any]]) -> None:
-        """`edge` tells the run's folder, and whether other nodes may call."""
+    def __init__(
+        self,
+        name: str,
+        edge: Address,
+        methods: Sequence[Callable[..., Any]],
+        overdue_s: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        """`edge` tells the run's folder, and whether other nodes may call; `overdue_s` by how many real seconds another
+        loop of the actor is late."""
         folder = joined_folder(edge)
-        self._drops = Drops()
-        self._server = RpcServer(methods, folder, name, others=edge.keys is not None)
+        self._drops, self._overdue_s = Drops(), overdue_s
+        self._server = RpcServer([*methods, self.pulse], folder, name, others=edge.keys is not None)
         self.address = self._server.address
         threading.Thread(target=self._server.run, args=[self._drops.add], daemon=True).start()
 
-    def heartbeat(self, overdue_s: float = 0.0) -> Heartbeat:
-        """Return the heartbeat of the thread, and of the actor's other loops, one of which is `overdue_s` late."""
-        return Heartbeat.of_this(max(overdue_s, self._server.overdue_s), self._drops.take())
+    def pulse(self) -> Heartbeat:
+        """Return the heartbeat of the thread, and of the actor's other loops."""
+        overdue_s = max(self._overdue_s(), self._server.overdue_s)
+        return Heartbeat.of_this(overdue_s, self._drops.take(), self.address.path)
 
 
 def joined_folder(edge: Address) -> Path:

@@ -47,6 +47,10 @@ class SourceService:
         """Make tokens that no client waits for."""
         self._source.warm_up(request_id, device, tokens)
 
+    def cost(self) -> tuple[float, float]:
+        """Return the real seconds of a step, and those that each sequence in it adds."""
+        return self._source.cost.line
+
     def drop(self, request_ids: list[str]) -> None:
         """Forget requests that are done or aborted."""
         self._source.drop(request_ids)

@@ -61,14 +61,15 @@ class TokenSource:
             service.drop,
             service.resend,
             service.taken,
+            service.cost,
         ]
-        self._endpoint = RpcEndpoint(f"source-{index}", edge, methods)
+        self._endpoint = RpcEndpoint(f"source-{index}", edge, methods, lambda: self._source.overdue_s)
         rest_between_looks()
 
     @ray.method(concurrency_group="feed")
     def pulse(self) -> Heartbeat:
         """Return the heartbeat of the loop: the real seconds that it has been at one step."""
-        return self._endpoint.heartbeat(self._source.overdue_s)
+        return self._endpoint.pulse()
 
     @ray.method(concurrency_group="feed")
     def address(self) -> Address:
@@ -85,7 +86,3 @@ class TokenSource:
     @ray.method(concurrency_group="feed")
     def beyond_known(self) -> list[str]:
         return self._source.beyond_known()
-
-    @ray.method(concurrency_group="feed")
-    def cost(self) -> tuple[float, float]:
-        return self._source.cost.line

@@ -14,6 +14,7 @@ from serving.cluster.device_buffers import DeviceBuffers
 from serving.cluster.observer import LiveFlights
 from serving.cluster.sources.replacements import SourceActors
 from serving.cluster.streams.async_rpc import AsyncRpcClient
+from serving.cluster.streams.rpc import RpcError
 from serving.cluster.streams.sockets import Address
 from serving.cluster.supervision.connection_epoch import Link
 from serving.cluster.supervision.deaths import cause_of_deaths, ended_from_outside, from_outside, given_up, summary
@@ -238,9 +239,10 @@ class SourceManager:
         """Ask every `COST_S` for the cost of steps, while there are any."""
         while True:
             await asyncio.sleep(COST_S)
-            if self.link.up and self._in_source:
-                with contextlib.suppress(RayError):
-                    self.cost = await self.handle.cost.remote()
+            if self._calls is not None and self.link.up and self._in_source:
+                # Whoever closes this connection has connected to another source by then.
+                with contextlib.suppress(ConnectionError, RpcError):
+                    self.cost = await self._calls.ask("cost", tuple[float, float])
 
     async def _watch_progress(self) -> None:
         """Acquit the requests that have got beyond the point at which a source died with them."""

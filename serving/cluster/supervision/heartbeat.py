@@ -8,14 +8,15 @@ from serving.types import DroppedMessages
 
 
 class Heartbeat(NamedTuple):
-    """An actor's process, the real seconds by which a loop of it is overdue, and the messages to it that could not be
-    read since its last heartbeat."""
+    """An actor's process, the real seconds by which a loop of it is overdue, the messages to it that could not be read
+    since its last heartbeat, and the path of the socket at which it answers `pulse` too, if it does."""
 
     process: ActorProcess
     overdue_s: float = 0.0
     dropped: DroppedMessages | None = None
+    socket: str = ""
 
     @staticmethod
-    def of_this(overdue_s: float = 0.0, dropped: DroppedMessages | None = None) -> "Heartbeat":
+    def of_this(overdue_s: float = 0.0, dropped: DroppedMessages | None = None, socket: str = "") -> "Heartbeat":
         """Return the heartbeat of the actor in this process."""
-        return Heartbeat(ActorProcess(this_node(), os.getpid()), overdue_s, dropped)
+        return Heartbeat(ActorProcess(this_node(), os.getpid()), overdue_s, dropped, socket)
