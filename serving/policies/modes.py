@@ -6,6 +6,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from serving.policies.prompt_share import PromptShare
 from serving.policies.regrets import DecodeBatch, Regret, Regrets
 from serving.policies.step_options import PLAIN, StepOption
 
@@ -84,6 +85,7 @@ class Modes:
         # The last batch that was judged: when it began, and how long its steps would take in all.
         self._began_s = self._planned_s = 0.0
         self._worked_s = 0.0
+        self._prompts, self._beside = PromptShare(), False
 
     @staticmethod
     def of(name: str, depths: tuple[int, ...], bounds: Bounds | None = None, objective: str = SPEED) -> "Modes":
@@ -95,8 +97,10 @@ class Modes:
     def candidates(self, batch: DecodeBatch) -> tuple[tuple[int, ...], ModeVerdict]:
         """Return the depths that are worth weighing for a batch, and the policy's verdict."""
         # A device that was idle meanwhile has worked no longer than the steps of its last batch.
-        self._worked_s += min(batch.at_s - self._began_s, self._planned_s)
-        self._began_s, self._planned_s = batch.at_s, 0.0
+        worked_s = min(batch.at_s - self._began_s, self._planned_s)
+        self._worked_s += worked_s
+        self._prompts.note(worked_s, self._beside)
+        self._began_s, self._planned_s, self._beside = batch.at_s, 0.0, batch.prompt_tokens > 0
         if not batch.decoding:
             return (PLAIN,), ModeVerdict(PLAINLY, "nothing decodes")
         if not self._depths:
@@ -106,7 +110,8 @@ class Modes:
         either = {PLAINLY: (PLAIN,), DRAFTING: self._depths, EITHER: (PLAIN, *self._depths)}
         depths = either[verdict.mode]
         asks = batch.prompt_tokens and len(depths) > 1
-        self._token_cost = self._regrets.token_cost(batch, self._by_energy) if asks else 0.0
+        later = batch._replace(prompt_share=self._prompts.value)
+        self._token_cost = self._regrets.token_cost(later, self._by_energy) if asks else 0.0
         return depths, verdict
 
     def choose(self, step_options: list[StepOption], verdict: ModeVerdict) -> tuple[StepOption, str]:

@@ -70,8 +70,11 @@ class StepOption(NamedTuple):
         """
         if not token_cost:
             return self.tokens_per_j if by_energy else self.tokens_per_s
-        cost = self.step_j if by_energy else self.step_s
-        return most / (cost + (most - self.tokens) * token_cost)
+        return most / (self.cost(by_energy) + (most - self.tokens) * token_cost)
+
+    def cost(self, by_energy: bool) -> float:
+        """Return the seconds, or joules, of a step."""
+        return self.step_j if by_energy else self.step_s
 
 
 class StepModel(Protocol):
