@@ -105,13 +105,13 @@ class Modes:
             return (PLAIN,), ModeVerdict(PLAINLY, "nothing decodes")
         if not self._depths:
             return (PLAIN,), ModeVerdict(PLAINLY, "no draft")
-        verdict = self._policy.judge(batch._replace(worked_s=self._worked_s))
+        batch = batch._replace(worked_s=self._worked_s, prompt_share=self._prompts.value)
+        verdict = self._policy.judge(batch)
         self._worked_s = 0.0
         either = {PLAINLY: (PLAIN,), DRAFTING: self._depths, EITHER: (PLAIN, *self._depths)}
         depths = either[verdict.mode]
         asks = batch.prompt_tokens and len(depths) > 1
-        later = batch._replace(prompt_share=self._prompts.value)
-        self._token_cost = self._regrets.token_cost(later, self._by_energy) if asks else 0.0
+        self._token_cost = self._regrets.token_cost(batch, self._by_energy) if asks else 0.0
         return depths, verdict
 
     def choose(self, step_options: list[StepOption], verdict: ModeVerdict) -> tuple[StepOption, str]:
