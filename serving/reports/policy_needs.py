@@ -10,7 +10,7 @@ from serving.device.device_spec import DeviceSpec
 from serving.policies.placement import TOPIC
 from serving.scenario.fleet import Member
 from serving.scenario.scenario import Scenario
-from serving.usage_error import UsageError
+from serving.usage_error import UsageError, given_again
 
 
 def check_device(scenario: Scenario) -> None:
@@ -39,5 +39,5 @@ def _refuse(scenario: Scenario, member: Member, lacks: str) -> NoReturn:
 
 def check_seeds(seeds: Sequence[int]) -> None:
     """Raise UsageError for seeds of which one is given twice: it tells nothing more."""
-    if twice := [seed for place, seed in enumerate(seeds) if seed in seeds[:place]]:
+    if twice := given_again(seeds):
         raise UsageError(f"--seeds has {twice[0]} twice: once is enough.")

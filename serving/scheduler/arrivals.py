@@ -36,8 +36,8 @@ class Arrivals:
 
     def until(self, at_s: float) -> Iterator[Request]:
         """Yield those that have arrived by an instant, which are expected no more."""
-        while request := self._coming.due(at_s):
-            self._coming.remove(request)
+        while request := self.due(at_s):
+            self.remove(request)
             yield request
 
     def slips(self, started: Iterable[Request], missed_s: float) -> int:

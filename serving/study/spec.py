@@ -26,7 +26,7 @@ from serving.study.study import Question, Study
 from serving.study.summary import COLUMNS
 from serving.toml_table import AT_LEAST_0, POSITIVE, AllowedNumber, TomlTable
 from serving.types import NEVER
-from serving.usage_error import UsageError
+from serving.usage_error import UsageError, given_again
 from serving.workload.table import WorkloadTable
 
 LAW = "law"
@@ -107,8 +107,7 @@ def _check_settings(study: Study, table: TomlTable) -> None:
                 sentence = f"sets `{name}`, which is an axis too: choose one."
                 raise table.below("variants", {}).error(variant, sentence)
     for what, values in (*((f"axes.{name}", of) for name, of in study.axes.items()), ("seeds", list(study.seeds))):
-        twice = [value for place, value in enumerate(values) if value in values[:place]]
-        if twice:
+        if twice := given_again(values):
             raise _error_at(table, what, f"has {twice[0]!r} twice: once is enough.")
 
 
