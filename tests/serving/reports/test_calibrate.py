@@ -51,18 +51,23 @@ def measured(*options: str) -> int:
     return int(args.run(args))
 
 
+def fitted(folder: Path, *lines: str, options: tuple[str, ...] = ()) -> int:
+    """The exit code for steps of OLMoE on an A6000, each a batch, its context and its seconds."""
+    table = folder / "steps.csv"
+    table.write_text("\n".join(["batch,context,seconds", *lines]))
+    said = ("--measured", str(table), "--model", "olmoe-1b-7b", "--out", str(folder), *options)
+    return measured(*said, "--hardware", "a6000")
+
+
 def test_measurements_are_fitted_told_and_written_as_hardware(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     device = load_device("auto", "a6000", "olmoe-1b-7b")
-    lines = ["batch,context,seconds"]
+    lines = []
     for batch, context in ((1, 256), (1, 3000), (8, 256), (32, 2000)):
         seconds = device.probe(StepPlan.of(*[(1, context)] * batch)).first.latency_s
         lines.append(f"{batch},{context},{2 * seconds}")
-    table = tmp_path / "steps.csv"
-    table.write_text("\n".join(lines))
-    options = ("--measured", str(table), "--model", "olmoe-1b-7b", "--out", str(tmp_path), "--date", "2026-01-02")
-    assert measured(*options, "--hardware", "a6000") == 0
+    assert fitted(tmp_path, *lines, options=("--date", "2026-01-02")) == 0
     out, err = capsys.readouterr()
     assert "of 4 measurements." in out and "kept: nothing tells of it" in out and err.startswith("Written: ")
     assert "do not fit" not in out
@@ -73,11 +78,8 @@ def test_measurements_are_fitted_told_and_written_as_hardware(
 
 
 def test_figures_that_do_not_fit_are_told_not_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    table = tmp_path / "steps.csv"
     # Minutes for seconds in one line, and a larger batch that takes no time.
-    table.write_text("batch,context,seconds\n1,256,60\n1,3000,0.01\n32,256,0.0001\n32,2000,1\n")
-    options = ("--measured", str(table), "--model", "olmoe-1b-7b", "--out", str(tmp_path))
-    assert measured(*options, "--hardware", "a6000") == 0
+    assert fitted(tmp_path, "1,256,60", "1,3000,0.01", "32,256,0.0001", "32,2000,1") == 0
     assert "do not fit what was measured" in capsys.readouterr().out
     assert "so that they do not fit" in (tmp_path / "a6000-measured.toml").read_text()
 
@@ -86,10 +88,7 @@ def test_times_faster_than_the_data_sheet_allows_are_told_of(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One sequence of OLMoE reads more than 1.3 GB in BF16, for which an A6000 takes 3 ms."""
-    table = tmp_path / "steps.csv"
-    table.write_text("batch,context,seconds\n1,256,0.0028\n1,3000,0.0033\n16,256,0.012\n16,2000,0.0165\n")
-    options = ("--measured", str(table), "--model", "olmoe-1b-7b", "--out", str(tmp_path))
-    assert measured(*options, "--hardware", "a6000") == 0
+    assert fitted(tmp_path, "1,256,0.0028", "1,3000,0.0033", "16,256,0.012", "16,2000,0.0165") == 0
     assert "bandwidth_share is 1 (of hbm_gb_per_s)" in capsys.readouterr().out
     assert "faster than the data sheet allows" in (tmp_path / "a6000-measured.toml").read_text()
 
