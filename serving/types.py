@@ -77,6 +77,18 @@ class KvEvent(msgspec.Struct, frozen=True, array_like=True):
     salt: str = ""
 
 
+class Outlook(msgspec.Struct, frozen=True, array_like=True):
+    """What a scheduler sees beyond a batch.
+
+    Of those who wait, `admissible` could run beside it once their prompts' turn comes, of which a step computes
+    `prompt_tokens` at most. Requests that ended lately had the share `answered` of the tokens that they might have had.
+    """
+
+    admissible: int = 0
+    prompt_tokens: int = 0
+    answered: float = 1.0
+
+
 class Batch(msgspec.Struct, frozen=True, array_like=True):
     """The next steps of a device: the same sequences for `horizon` steps, if nothing happens.
 
@@ -84,7 +96,7 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
     prefill that has chunks to come. `seeds`, `released` and `remaining` [n] are of the requests, and of the tokens that
     they have had and may yet have. No `ids`: nothing to do before `until_s`, the next arrival that is known. `found`
     stands beside `started`: the tokens of each that the prefix cache had. `kv_events` are what became of that cache
-    since the batch before, where somebody follows it.
+    since the batch before, where somebody follows it. The `outlook` is beyond these steps.
     """
 
     ids: list[str]
@@ -109,6 +121,7 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
     slips: int = 0
     found: list[int] = []
     kv_events: list[KvEvent] = []
+    outlook: Outlook = Outlook()
 
     @property
     def preemptions(self) -> int:

@@ -7,7 +7,7 @@ from device_model.step import StepPlan
 from serving.device.device_spec import DeviceSpec
 from serving.device.mode_choice import TAU, ModeChoice
 from serving.policies.hysteresis import LEAD
-from serving.policies.regrets import regret
+from serving.policies.regrets import Regret
 from serving.policies.step_options import PLAIN, StepOptions
 
 CONTEXTS = tuple(1024 * 2**power for power in range(6))
@@ -54,7 +54,8 @@ def _held(options: StepOptions, most: int, context: int) -> int:
 
 def _pays(options: StepOptions, depths: tuple[int, ...], batch: int, context: int) -> bool:
     plain, *drafting = options.price(StepPlan.of(*[(1, context)] * batch), depths=depths)
-    return regret(plain, max(drafting, key=lambda option: option.tokens_per_s)).plain > LEAD
+    best = max(option.tokens_per_s for option in drafting)
+    return Regret.of(1.0 / plain.tokens_per_s, 1.0 / best).plain > LEAD
 
 
 def _runs(batches: list[int]) -> Iterator[range]:

@@ -12,6 +12,7 @@ from device_model.speculation import draws_at, sample_accepted
 from device_model.step import StepCost, StepCosts, StepPlan
 from serving.policies.modes import Modes
 from serving.policies.placement import ExpertPlacement, PlacedPlan
+from serving.policies.prompt_load import Crowd
 from serving.policies.regrets import DecodeBatch
 from serving.policies.step_options import PLAIN, StepModel, StepOption
 from serving.types import Batch
@@ -129,8 +130,20 @@ class ModelPricer(BatchPricer):
 
 def decode_batch(batch: Batch, plan: StepPlan, ext_bytes_per_s: float) -> DecodeBatch:
     """Return a batch as mode policies judge it."""
-    decoding, kv_tokens = batch.decoding, int(plan.context.sum())
-    return DecodeBatch(decoding, kv_tokens, sum(batch.new_tokens) - decoding, batch.start_s, ext_bytes_per_s)
+    decoding, new, kv_tokens = batch.decoding, sum(batch.new_tokens), int(plan.context.sum())
+    return DecodeBatch(
+        decoding, kv_tokens, new - decoding, batch.start_s, ext_bytes_per_s, _crowd(batch, kv_tokens + new)
+    )
+
+
+def _crowd(batch: Batch, tokens: int) -> Crowd:
+    """Return what the requests of a batch, which has `tokens` with those of its step, tell of the crowd."""
+    sequences, outlook, released = len(batch.ids), batch.outlook, sum(batch.released)
+    answers = max(released, outlook.answered * (released + sum(batch.remaining)))
+    prompts = max(0, tokens - released)
+    return Crowd(
+        sequences + outlook.admissible, prompts / sequences, max(1.0, answers / sequences), outlook.prompt_tokens
+    )
 
 
 def drafted(batch: Batch, option: StepOption, accepted: list[int] | None = None) -> StepPrice:

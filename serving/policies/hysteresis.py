@@ -10,7 +10,7 @@ long as the load likes. Nor does a time that each mode must last: it locks a bur
 
 What a change costs, no device model says. HB holds slices of experts for drafting and whole ones for plain decoding,
 and to fill 8 GiB of it over LPDDR takes 85 ms (ELMoE-3D, Table 1). `CHANGE_S` is nine times that. It is what a ramp
-loses where it passes tau, one way or the other: at 3 s, and with all of 3 % left out of the sum, a load of 1 to 4 users
+loses where it passes tau, one way or the other: at 3 s, and with 3 % left out of the sum, a load of 1 to 4 users
 that stay for 40 s each had 2 to 3 % fewer tokens on its way up than on its way down. `CREDIT_S` is for loads that
 waver: prompts favour drafts and the steps between them may not, and plain decoding makes a crowd of what drafting would
 have ended in time. Without it the worked studies at 4 GB, with 1 s of `CHANGE_S`, take 3 % longer than SD.
@@ -26,7 +26,7 @@ from serving.policies.regrets import Regret
 
 CHANGE_S, CREDIT_S = 0.75, 1.5
 FACTOR, WINDOW_S = 2.7, 60.0
-SLACK, LEAD = 0.02, 0.03
+SLACK, LEAD = 0.01, 0.03
 
 
 class Hysteresis:

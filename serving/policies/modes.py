@@ -6,7 +6,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from serving.policies.prompt_share import PromptShare
+from serving.policies.prompt_load import PromptMeter
 from serving.policies.regrets import DecodeBatch, Regret, Regrets
 from serving.policies.step_options import PLAIN, StepOption
 
@@ -82,10 +82,11 @@ class Modes:
         self._policy, self._depths, self._regrets = policy, depths, regrets
         self._by_energy = objective == ENERGY
         self._drafting, self._token_cost = False, 0.0
-        # The last batch that was judged: when it began, and how long its steps would take in all.
-        self._began_s = self._planned_s = 0.0
-        self._worked_s = 0.0
-        self._prompts, self._beside = PromptShare(), False
+        # The last batch that was judged: when it began, and in all of its steps the time, and the tokens of prompts and
+        # of decoding.
+        self._began_s = self._planned_s = self._planned_tokens = 0.0
+        self._planned_prompts = 0
+        self._worked_s, self._prompts = 0.0, PromptMeter()
 
     @staticmethod
     def of(name: str, depths: tuple[int, ...], bounds: Bounds | None = None, objective: str = SPEED) -> "Modes":
@@ -99,13 +100,16 @@ class Modes:
         # A device that was idle meanwhile has worked no longer than the steps of its last batch.
         worked_s = min(batch.at_s - self._began_s, self._planned_s)
         self._worked_s += worked_s
-        self._prompts.note(worked_s, self._beside)
-        self._began_s, self._planned_s, self._beside = batch.at_s, 0.0, batch.prompt_tokens > 0
+        if self._planned_s:
+            part = worked_s / self._planned_s
+            self._prompts.note(worked_s, round(part * self._planned_prompts), part * self._planned_tokens)
+        self._began_s, self._planned_s, self._planned_prompts = batch.at_s, 0.0, batch.prompt_tokens
         if not batch.decoding:
             return (PLAIN,), ModeVerdict(PLAINLY, "nothing decodes")
         if not self._depths:
             return (PLAIN,), ModeVerdict(PLAINLY, "no draft")
-        batch = batch._replace(worked_s=self._worked_s, prompt_share=self._prompts.value)
+        load = self._prompts.load(batch.decoding, batch.prompt_tokens, batch.crowd, self._drafting)
+        batch = batch._replace(worked_s=self._worked_s, load=load)
         verdict = self._policy.judge(batch)
         self._worked_s = 0.0
         either = {PLAINLY: (PLAIN,), DRAFTING: self._depths, EITHER: (PLAIN, *self._depths)}
@@ -123,6 +127,7 @@ class Modes:
             best, reason = self._weighed(worths)
         if best.tokens:
             self._drafting, self._planned_s = best.depth != PLAIN, float(best.costs.latency_s.sum())
+            self._planned_tokens = best.tokens * len(best.costs.latency_s)
         return best, reason
 
     def _weighed(self, worths: list[tuple[float, StepOption]]) -> tuple[StepOption, str]:

@@ -77,3 +77,8 @@ class SchedulerRules:
         policy = import_module(f"serving.policies.batching.{self.batching.replace('-', '_')}")
         queue: WaitingQueue = policy.Queue(Terms(self.patience_s, self.prefill_s, self.hold_s))
         return queue
+
+
+def most_prompt_tokens(limits: Limits, rules: SchedulerRules) -> int:
+    """Return how many tokens of prompts a step computes at most."""
+    return min(limits.max_num_batched_tokens, rules.prefill_chunk or limits.max_num_batched_tokens)

@@ -5,9 +5,10 @@ from collections.abc import Iterable
 
 from serving.policies.fairness import FairQueue
 from serving.scheduler.arrivals import Arrivals
-from serving.scheduler.config import DECODE_FIRST, MIXED, SPILL, Limits, SchedulerRules
+from serving.scheduler.config import DECODE_FIRST, MIXED, SPILL, Limits, SchedulerRules, most_prompt_tokens
 from serving.scheduler.decode_group import DecodeGroup
 from serving.scheduler.kv_cache import KvCache
+from serving.scheduler.outlook import AnswerShare, outlook
 from serving.scheduler.sequence import Sequence
 from serving.scheduler.shared_blocks import SharedBlocks
 from serving.scheduler.step import Step, columns, horizon
@@ -34,7 +35,7 @@ class Scheduler:
         self._fair = self._queue if isinstance(self._queue, FairQueue) else None
         self._topics: Counter[str] = Counter()
         self._batch: Batch | None = None
-        self._step = Step(0, 0)
+        self._step, self._answers = Step(0, 0), AnswerShare()
         self._order = self._spilled = 0
 
     def submit(self, request: Request, in_time: bool = False) -> None:
@@ -149,8 +150,7 @@ class Scheduler:
 
     def _compose(self, at_s: float) -> Step:
         """Compose the next step by the prefill policy."""
-        most = self.limits.max_num_batched_tokens
-        step = Step(most, min(most, self.rules.prefill_chunk or most))
+        step = Step(self.limits.max_num_batched_tokens, most_prompt_tokens(self.limits, self.rules))
         if self.rules.prefill == MIXED:
             self._go_on_all(step)
             self._admit(at_s, step)
@@ -253,6 +253,8 @@ class Scheduler:
         del self.running[sequence.id]
         if self._apart.pop(sequence.id, None) is None:
             self._together.leave(sequence)
+        if ends:
+            self._answers.note_end(sequence)
         self._topics[sequence.request.topic] -= 1
         self._shared.release(sequence, ends and self.rules.keep_answers)
         sequence.room = 0
@@ -277,14 +279,16 @@ class Scheduler:
     def _describe(self, at_s: float, step: Step, slips: int) -> Batch:
         coming = self._coming.first()
         alone = [self.running[id] for id in step.new_tokens]
-        spare = self.kv.spare(step.together + len(alone)) - self.rules.lookahead
+        kv, queued, running = self.kv, len(self._queue), len(self.running)
+        spare = kv.spare(step.together + len(alone)) - self.rules.lookahead
         return Batch(
             *columns(at_s, step, self._together, alone),
             until_s=min(self.until_s, coming.arrival_s if coming else NEVER, self._queue.wakes_s(at_s)),
-            horizon=horizon(step, self._together, alone, len(self.running), spare),
-            waiting=len(self._queue),
-            kv_tokens=self.kv.used_tokens,
+            horizon=horizon(step, self._together, alone, running, spare),
+            waiting=queued,
+            kv_tokens=kv.used_tokens,
             slips=slips,
             kv_events=self._shared.news(),
+            outlook=outlook(self.limits, self.rules, queued, running, kv, self._answers.share),
             **step.told(),
         )

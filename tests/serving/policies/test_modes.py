@@ -10,7 +10,7 @@ from device_model.load import load_device
 from device_model.step import StepPlan
 from serving.device.mode_choice import ModeChoice
 from serving.policies.modes import ENERGY, MARGIN, POLICIES, SPEED, Modes
-from serving.policies.regrets import DecodeBatch, RegretTable, regret_beside
+from serving.policies.regrets import DecodeBatch
 from serving.policies.step_options import PLAIN, StepOptions
 from serving.scenario.draft_depth import parse_depth
 from serving.scenario.scenario import Scenario, ScenarioError
@@ -98,16 +98,6 @@ def test_a_tau_of_the_device_models_own_follows_a_context_that_takes_the_pools_r
     assert tau.after(0.1, long) == "sd: drafting is slower, too briefly"
     assert tau.after(20.0, long) == "ar: drafting is slower"
     assert tau.after(60.0, short) == "sd: drafting is faster"
-
-
-def test_tokens_beside_a_prompt_are_worth_the_time_of_the_batch_that_decodes_afterwards() -> None:
-    pim = StepOptions(load_device("pim", "elmoe3d-4gb", "deepseek-v2-lite", "eagle"))
-    depths, ext = (PLAIN, pim.calibrated), pim.device.ext_bytes_per_s
-    # One decodes beside the prompt, and two when that is computed.
-    afterwards = max(option.tokens_per_s for option in pim.price(plan(2, 512), depths=depths))
-    plain, drafting = pim.price(plan(1, 512, 512), 1, ext, depths)
-    found = RegretTable(pim, (pim.calibrated,)).of(DecodeBatch(1, 512, 512, 0.0, ext))
-    assert found == pytest.approx(regret_beside(plain, drafting, 1 / afterwards))
 
 
 def test_a_device_that_was_idle_has_lost_nothing_meanwhile() -> None:

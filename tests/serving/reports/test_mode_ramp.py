@@ -112,18 +112,7 @@ OTHERS = [
 ]
 
 
-# All 64 begin at once: no prompt comes for ten seconds, in which plain decoding is 27 % faster. Entered after six, it
-# is left only after 35 more. Three seeds lose 2.2 to 3.6 % in four minutes (with 3 s to lose: 0, 0 and 7.0 %).
-BEGIN_TOGETHER = ("logicpim", "eagle", "qwen3-30b-a3b")
-TO_NO_FIXED_MODE = [
-    pytest.param(*each.values, marks=[*each.marks, pytest.mark.xfail(strict=True, reason="64 that begin together")])
-    if each.values == BEGIN_TOGETHER
-    else each
-    for each in OTHERS
-]
-
-
-@pytest.mark.parametrize(("system", "draft", "model"), TO_NO_FIXED_MODE)
+@pytest.mark.parametrize(("system", "draft", "model"), OTHERS)
 def test_the_default_loses_to_no_fixed_mode_at_inconvenient_places(system: str, draft: str, model: str) -> None:
     """Users and tokens of a prompt, on 4 and 8 GB in turn. A prompt of 32k takes seconds, and so does a step of a
     crowd in the wrong mode: what a change took falls to 1 % in four minutes."""

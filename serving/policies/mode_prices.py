@@ -1,0 +1,72 @@
+"""Mode prices: what steps of a mode cost for batches that are told apart by buckets, each asked about once."""
+
+from functools import lru_cache
+from math import log2
+from typing import NamedTuple
+
+import numpy as np
+
+from device_model.step import StepPlan
+from serving.policies.step_options import KV_TOKENS, PLAIN, SHARES, StepOption, StepOptions
+from serving.policies.turnover import StepPrice
+
+# The buckets of an octave of a prompt's tokens.
+OF_PROMPTS = 4
+KEPT = 65536
+
+
+class ModePrices:
+    """The prices of plain steps, or of steps that draft to the best of `depths`, in seconds or, `by_energy`, joules."""
+
+    def __init__(self, options: StepOptions, depths: tuple[int, ...], by_energy: bool) -> None:
+        self._options, self._depths, self._by_energy = options, depths, by_energy
+        self._best = lru_cache(KEPT)(self._asked_best)
+        self.step = lru_cache(KEPT)(self._asked)
+        self.prompts = lru_cache(KEPT)(self._asked_prompts)
+
+    def _asked(self, decoding: int, kv: int, share: int, prompt_tokens: int) -> StepPrice:
+        """Return the price where `decoding` sequences have `kv` buckets of the KV cache together."""
+        option = self._best(decoding, kv, share)
+        if prompt_tokens:
+            [option] = self._priced(_decoding(decoding, kv, prompt_tokens), share, (option.depth,))
+        return StepPrice(option.cost(self._by_energy), option.tokens / decoding)
+
+    def _asked_best(self, decoding: int, kv: int, share: int) -> StepOption:
+        ways = self._priced(_decoding(decoding, kv), share, self._depths)
+        return max(ways, key=lambda option: option.worth(self._by_energy))
+
+    def _asked_prompts(self, share: int, prompt_tokens: int) -> float:
+        plan = StepPlan(np.array([prompt_tokens]), np.zeros(1, dtype=np.int64))
+        return self._priced(plan, share, (PLAIN,))[0].cost(self._by_energy)
+
+    def _priced(self, plan: StepPlan, share: int, depths: tuple[int, ...]) -> list[StepOption]:
+        ext_bytes_per_s = share / SHARES * self._options.device.ext_bytes_per_s
+        return self._options.price(plan, 1, ext_bytes_per_s, depths)
+
+
+class PricesAt(NamedTuple):
+    """The prices of a mode for sequences of a `context` each, with a `share` of the slow tier's bandwidth."""
+
+    mode: ModePrices
+    context: float
+    share: int
+
+    def step(self, decoding: int, prompt_tokens: float) -> StepPrice:
+        """Return the price of a step in which `decoding` sequences decode beside `prompt_tokens` of prompts."""
+        kv = int(decoding * self.context) // KV_TOKENS
+        return self.mode.step(decoding, kv, self.share, round(bucket(prompt_tokens, OF_PROMPTS)))
+
+    def prompts(self, prompt_tokens: float) -> float:
+        """Return the cost of a step of prompts only."""
+        return self.mode.prompts(self.share, round(bucket(prompt_tokens, OF_PROMPTS)))
+
+
+def bucket(value: float, of_octave: int) -> float:
+    """Return what stands for all values of a bucket, `of_octave` of which make an octave; 0 for 0."""
+    return 2 ** (round(of_octave * log2(value)) / of_octave) if value else 0.0
+
+
+def _decoding(sequences: int, kv: int, prompt_tokens: int = 0) -> StepPlan:
+    context = round((kv + 0.5) * KV_TOKENS / sequences)
+    new, each = np.ones(sequences, dtype=np.int64), np.full(sequences, context, dtype=np.int64)
+    return StepPlan(np.append(new, prompt_tokens), np.append(each, 0)) if prompt_tokens else StepPlan(new, each)
