@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from device_model.load import obeys_laws, places_experts
+from device_model.load import obeys_laws, own_draft, places_experts
 from device_model.specs.hardware_file import OWN
 from device_model.specs.kinds.hb_xpu import KIND
 from device_model.specs.law import Law
@@ -14,7 +14,7 @@ from serving.policies.routing import LEAST_LOADED, RouterSpec, parse_router
 from serving.policies.step_options import ACCEPTANCES, EXECUTED
 from serving.scenario.draft_depth import DepthChoice, DraftDepth, parse_depth
 from serving.scenario.faults import Fault, parse_faults
-from serving.scenario.fleet import MOST_DEVICES, FleetError, Member, members_of, resolved
+from serving.scenario.fleet import MOST_DEVICES, OWN_DRAFT, FleetError, Member, members_of, resolved
 from serving.scenario.key import key
 from serving.scenario.kind import Kind
 from serving.scenario.listen_options import ListenOptions
@@ -221,10 +221,10 @@ class FleetOptions(ListenOptions):
                 "that HB holds, which only `residency` 'trace' knows.",
             ),
             (
-                self.acceptance == EXECUTED and any(member.draft not in ("", *EXECUTABLE) for member in self.members),
+                self.acceptance == EXECUTED and bool(self._not_executable),
                 ("acceptance", "draft"),
-                "`acceptance` is 'executed', and the token model can't draft so: it drafts with its own weights, as "
-                f"{', '.join(EXECUTABLE)} do.",
+                f"`acceptance` is 'executed' and `draft` is {', '.join(self._not_executable)}: the token model can't "
+                f"draft so; it drafts with its own weights, as {', '.join(EXECUTABLE)} do.",
             ),
             (
                 bool(self.fleet) and self.devices not in (1, len(self.members)),
@@ -245,7 +245,15 @@ class FleetOptions(ListenOptions):
             "verify": (bool(self.verify), "it is how many drafted tokens are verified"),
             "objective": (self.objective != SPEED, "it chooses between drafting and not"),
         }
+        own = sorted({own_draft(member.system) or "" for member in self.members} - {""})
+        name_one = f" Where `residency` is 'trace', 'auto' is none; name one, as {', '.join(own)}."
+        hint = name_one if own and self._is_traced and self.draft == OWN_DRAFT else ""
         return [
-            (plain and given, (name, "draft"), f"`{name}` is set, and nothing drafts (`draft`): {why}.")
+            (plain and given, (name, "draft"), f"`{name}` is set, and nothing drafts (`draft`): {why}.{hint}")
             for name, (given, why) in about.items()
         ]
+
+    @property
+    def _not_executable(self) -> list[str]:
+        """The draft schemes of devices that the token model can't execute."""
+        return sorted({member.draft for member in self.members} - {"", *EXECUTABLE})

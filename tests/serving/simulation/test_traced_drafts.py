@@ -95,9 +95,11 @@ def test_executed_a_hot_pool_has_more_accepted_than_a_random_one_and_a_large_one
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"draft": "eagle"}, "the token model can't draft so"),
+        ({"draft": "eagle"}, "`draft` is eagle: the token model can't draft so; .* as elastic, random, quant do"),
+        ({"fleet": ("elmoe3d-4gb+slm", "elmoe3d-4gb")}, "`draft` is slm: the token model can't"),
         ({"residency": "analytic"}, "which only `residency` 'trace' knows"),
-        ({"draft": "none"}, "nothing drafts"),
+        ({"draft": "none"}, r"nothing drafts \(`draft`\): only drafts are accepted\.$"),
+        ({"draft": "auto"}, "'auto' is none; name one, as elastic"),
     ],
 )
 def test_what_cannot_be_executed_is_refused(options: dict[str, Any], said: str) -> None:
