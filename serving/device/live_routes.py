@@ -11,6 +11,8 @@ from serving.token_model.route_format import format_of
 from serving.types import Batch, Chunk
 
 PATIENCE = 0.5  # of the time that a step is expected to take
+# Of a sequence, routes are guessed from those of so many tokens, its last ones: about as far as a draft looks ahead.
+KEPT = 32
 
 
 class LiveRoutes:
@@ -40,7 +42,7 @@ class LiveRoutes:
             if len(known) < count:
                 unrouted += count - len(known)
                 known = np.concatenate([self._guess(id, count - len(known)), known])
-            self._last[id] = known[-1:]
+            self._keep(id, known)
             cuts.append(known)
             if ahead and count == 1:
                 following, missing = self._following(id, chunks, ahead)
@@ -54,8 +56,7 @@ class LiveRoutes:
         known = [rows for chunk in chunks[1:] if len(rows := self._known(chunk, 1, 0)) == 1]
         missing = ahead - len(known)
         ended = bool(chunks) and chunks[-1].finish is not None
-        if known:
-            self._last[id] = known[-1]
+        self._keep(id, *known)
         guessed = [self._guess(id, missing)] if missing else []
         return np.concatenate([*known, *guessed]), 0 if ended else missing
 
@@ -82,10 +83,19 @@ class LiveRoutes:
         # Only with its first token a request brings those of its prompt, of which this may be a chunk.
         return rows[start : start + count] if chunk.first == 0 else rows[-count:]
 
+    def _keep(self, id: str, *rows: IntArray) -> None:
+        """Remember the routes of a sequence's last tokens."""
+        had = [self._last[id]] if id in self._last else []
+        if had or rows:
+            self._last[id] = np.concatenate([*had, *rows])[-KEPT:]
+
     def _guess(self, id: str, count: int) -> IntArray:
-        """Guess the routes of `count` tokens: the sequence's last ones, or for a new sequence all experts in turn."""
+        """Guess the routes of `count` tokens: those of as many of the sequence's last ones, for one alone would make a
+        draft hotter than any is, or for a new sequence all experts in turn."""
         layers, experts, top_k = self._format.routers
         if id in self._last:
-            return np.repeat(self._last[id], count, axis=0)
+            last = self._last[id]
+            guessed: IntArray = last[np.arange(-count, 0) % len(last)]
+            return guessed
         in_turn = np.arange(count * top_k).reshape(count, 1, top_k) % experts
         return np.repeat(in_turn, layers, axis=1)

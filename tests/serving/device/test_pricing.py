@@ -110,6 +110,17 @@ def test_routes_that_are_none_are_guessed_too(nonsense: bytes):
     assert [step.unrouted for step in steps] == [0, 1, 0]
 
 
+def test_what_is_drafted_behind_a_requests_end_chooses_as_its_last_tokens_did():
+    tokens = TokenBuffer()
+    tokens.open("a", 1)
+    tokens.push([Chunk("a", i, [1], 0 if i == 3 else None, routes=rows(10 * i)) for i in (1, 2, 3)])
+    routes = LiveRoutes(TRACE, tokens, 1.0)
+    found, unrouted = routes.rows(batch(["a"], [1], [9]), np.array([1]), np.array([9]), ahead=8)
+    chosen = [tuple(row.ravel()) for row in found]
+    assert unrouted == 0 and len(chosen) == 9
+    assert chosen[3:6] == chosen[6:9] and set(chosen[3:6]) == set(chosen[:3]) and len(set(chosen)) == 3
+
+
 def test_a_prompt_waits_for_its_routes_but_not_beyond_half_its_step():
     tokens = source(begun=False, a=[])
     traced = traced_by(TRACE, tokens, 1.0)
