@@ -25,9 +25,10 @@ from serving.lab.training.evaluate import (
     readable_share,
 )
 from serving.lab.training.export import TEMPERATURE, TOP_P, from_hf, load_model
-from serving.lab.training.judging import agents, arithmetic, ordinary
+from serving.lab.training.judging import agents, arithmetic, long_context, ordinary
 from serving.lab.training.judging.agents import AgentResult
 from serving.lab.training.judging.arithmetic import SumResult
+from serving.lab.training.judging.long_context import LongResult
 from serving.lab.training.judging.ordinary import OrdinaryReply
 from serving.lab.training.judging.replies import LONGEST
 from serving.lab.training.losses import DISTINCT, IDLE, IDLENESS, ROUTER_Z
@@ -52,6 +53,7 @@ class Facts:
     sums: list[SumResult]
     agents: AgentResult
     ordinary: list[OrdinaryReply]
+    long: list[LongResult]
 
 
 def describe(folder: Path) -> Facts:
@@ -84,12 +86,13 @@ def measure(folder: Path) -> Facts:
         arithmetic.measure(hf, tokenizer),
         agents.measure(hf, tokenizer),
         ordinary.ask(hf, tokenizer, folder),
+        long_context.measure(model, tokenizer),
     )
 
 
 def card(facts: Facts) -> str:
     """Return the card's text."""
-    parts = [_model, _data, _losses, _experts, _ordinary, _sums, _agents, _answers]
+    parts = [_model, _data, _losses, _long, _experts, _ordinary, _sums, _agents, _answers]
     return "\n".join([*(part(facts) for part in parts), MEASURED, REPEAT])
 
 
@@ -125,9 +128,9 @@ Muon for the matrices inside the layers (rate {s["matrix_rate"]:g}), AdamW for e
 {s["other_rate"]:g}); up in {s["warm_up"]} steps, level, and linearly to zero in the last {s["fall"]:,}. Tokens
 that the assistant doesn't write weigh a quarter in the loss. Segments of up to {s["segment"]} tokens, of which
 {s["alone"]:.0%} are one document; of the last {s["long"]:,} steps one in {s["long_every"]} has conversations of up to
-{s["long_tokens"]:,} tokens in half of its parts, in which what was told first is asked for last, so that long contexts
-are learnt and short ones not forgotten. No token is dropped. Auxiliary losses of the routers: balance over many batches
-together {s["balance"]:g} (none within a batch, a segment or a topic); the
+{s["long_tokens"]:,} tokens in half of its parts, in which what was told first is asked for last, so that text stays as
+good in long contexts and short ones are not forgotten. No token is dropped. Auxiliary losses of the routers: balance
+over many batches together {s["balance"]:g} (none within a batch, a segment or a topic); the
 sameness of topics {s["same"]:g}, as long as a topic's use is less than {DISTINCT:g} bits apart from that of all (in so
 short a run that doesn't come by itself); {IDLENESS:g} on what an expert lacks of {IDLE:.0%} of an even share; z-loss
 {ROUTER_Z:g}.
@@ -153,6 +156,25 @@ Nats a token, on {DOCUMENTS} dialogues of each topic that are not in the trainin
 
 def _mean(facts: Facts, name: str) -> float:
     return float(sum(getattr(r, name) for r in facts.topics.values()) / len(facts.topics))
+
+
+def _long(facts: Facts) -> str:
+    rows = [
+        f"| {r.start:,} to {r.start + long_context.BLOCK - 1:,} | {r.loss:.3f} | {r.right} of {r.asked} |"
+        for r in facts.long
+    ]
+    table = "\n".join(rows)
+    return f"""## Long contexts
+
+{long_context.COUNT} conversations of {long_context.LEAST:,} to {long_context.MOST:,} tokens that are not in the
+training data: nats a token of the assistant's, and of how many facts that the user told first (a name, a city, a
+hobby) and asks for there the whole answer is the likeliest. What is not recalled is
+made up, however near it was told.
+
+| tokens | loss | recalled |
+|---|---|---|
+{table}
+"""
 
 
 def _experts(facts: Facts) -> str:

@@ -23,6 +23,7 @@ from serving.lab.training.evaluate import (
 from serving.lab.training.export import to_hf
 from serving.lab.training.judging.agents import AgentResult
 from serving.lab.training.judging.arithmetic import SumResult
+from serving.lab.training.judging.long_context import LongResult
 from serving.lab.training.judging.ordinary import OrdinaryReply
 from serving.lab.training.model import TrainedModel, initialise
 from serving.lab.training.progress import TrainingProgress
@@ -86,7 +87,20 @@ def test_a_card_names_its_figures_and_shows_answers(tmp_path):
     sums = [SumResult("the table of ten", 40, 39, False)]
     replies = [OrdinaryReply("Why?", "So.", True, False), OrdinaryReply("Who?", "I.", True, True)]
     agents = AgentResult(40, 31, 30, 38, 35)
-    text = card(Facts(asdict(Settings()), points, 5_949_632, results, said, 0.987, sums, agents, replies))
+    text = card(
+        Facts(
+            asdict(Settings()),
+            points,
+            5_949_632,
+            results,
+            said,
+            0.987,
+            sums,
+            agents,
+            replies,
+            [LongResult(1024, 0.125, 9, 4)],
+        )
+    )
     for part in (
         "98.7%",
         "| **all** | **1.500** | **1.250** | 6,000 |",
@@ -96,6 +110,7 @@ def test_a_card_names_its_figures_and_shows_answers(tmp_path):
         "2 of 2 can be read, and 1 are about",
         "**Why?** · readable, off topic",
         "31 replies call the right tool",
+        "| 1,024 to 2,047 | 0.125 | 4 of 9 |",
     ):
         assert part in text
     draw(points, tmp_path / "loss.png")

@@ -6,7 +6,8 @@ import pytest
 
 from serving.lab.corpus.arithmetic.drills import kept_back
 from serving.lab.corpus.corpus import conversations, documents
-from serving.lab.training.judging import arithmetic, ordinary
+from serving.lab.corpus.parts import DialogueTurn
+from serving.lab.training.judging import arithmetic, long_context, ordinary
 
 
 def test_a_sum_is_right_only_with_its_result_and_no_other():
@@ -39,3 +40,16 @@ def test_a_verdict_goes_with_its_own_reply_alone():
     assert ordinary.judged("Why?", "So.", verdicts) == ordinary.OrdinaryReply("Why?", "So.", True, False)
     assert ordinary.judged("Why?", "No.", verdicts) == ordinary.OrdinaryReply("Why?", "No.", None, None)
     assert ordinary.judged("Who?", "So.", verdicts).readable is None
+
+
+def test_the_assistants_tokens_fall_into_turns():
+    assert long_context.spans([False, True, True, False, True]) == [(1, 3), (4, 5)]
+    assert long_context.spans([True]) == [(0, 1)] and long_context.spans([]) == []
+
+
+def test_what_was_told_is_asked_for_at_the_end_of_a_conversation():
+    turns = next(conversations(0, "held-out")).turns
+    assert any(long_context.is_recall(turn) for turn in turns[-8:] if turn.role == "user")
+    assert not long_context.is_recall(turns[0]) and long_context.is_recall(
+        DialogueTurn("user", "By the way: Where do I live?")
+    )
