@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class DraftRoutes:
 class StepPlan:
     """The work of one step: one shape for prefill, a chunk of it, decoding, verifying drafts, and any mix of them.
 
-    `new_tokens` [n]: tokens that each sequence computes in this step (1 decoding; many in prefill).
+    `new_tokens` [n]: tokens that each sequence computes in this step (1 decoding; many in prefill, or a last one).
     `context` [n]: tokens that each sequence already has in the KV cache before the step.
     `draft`: what the sequences that decode draft first, and have verified in this step; None decodes plainly.
     `routes` [tokens, layers, top_k]: the expert ids of every token of the target's pass, for a device whose expert
@@ -64,6 +65,8 @@ class StepPlan:
     `topics` [n]: the topic of each sequence by its index in that table, -1 if unknown; None is unknown for all. They
     make a difference where experts are placed.
     `drafts`: the experts of the draft's passes, for a device whose cache is traced and that drafts with its experts.
+    `decoding`: the sequences that decode, by index; None: those that compute one token. It is said where some of these
+    compute a prompt's only, or last, one.
     """
 
     new_tokens: IntArray
@@ -73,6 +76,15 @@ class StepPlan:
     topics: IntArray | None = None
     placed: tuple[float, ...] | None = None
     drafts: DraftRoutes | None = None
+    decoding: IntArray | None = None
+
+    @property
+    def decodes(self) -> BoolArray:
+        """Tell of each sequence [n] whether it decodes."""
+        ones: BoolArray = self.new_tokens == 1
+        if self.decoding is None:
+            return ones
+        return ones & np.isin(np.arange(len(ones)), self.decoding)
 
     @staticmethod
     def of(*sequences: tuple[int, int], draft: DraftShape | None = None) -> "StepPlan":

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from device_model.step import FloatArray, StepCosts, StepPlan
-from device_model.work import decodes
+from device_model.work import all_decode
 
 # Steps of a stretch: as many as a scheduler looks ahead, so that an answer is of two at most.
 STEPS = 256
@@ -30,7 +30,7 @@ class Stretches:
     def cover(self, plan: StepPlan) -> bool:
         """Tell whether a plan is of few sequences that decode, and has nothing special."""
         plain = plan.draft is None and plan.routes is None and plan.placed is None
-        return plain and 0 < len(plan.context) <= FEW and decodes(plan) and int(plan.context.min()) >= 0
+        return plain and 0 < len(plan.context) <= FEW and all_decode(plan) and int(plan.context.min()) >= 0
 
     def probe(self, plan: StepPlan, steps: int, ext_bytes_per_s: float | None) -> StepCosts:
         """Return the costs of the coming steps of a plan that is covered."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from device_model.arrays import Number
-from device_model.step import IntArray, StepPlan
+from device_model.step import BoolArray, IntArray, StepPlan
 
 
 class StepWork(NamedTuple):
@@ -25,9 +25,10 @@ class StepWork(NamedTuple):
     context: IntArray  # [n] tokens of each sequence before the first step
     known: dict[int, Number]  # by window, what `held_beyond` has worked out: a decode step asks three times
     logits: int  # tokens whose logits are wanted: the last of each sequence, and every draft
-    decoding: int  # sequences that compute one token, or the drafts that follow upon it
+    decoding: int  # sequences that compute one token behind their last, or the drafts that follow upon it
     shortest: int  # tokens of the shortest sequence before the first step
     drafts: int = 1  # tokens that each of these computes
+    decodes: BoolArray | None = None  # [n] whether it is one of them; None: if it computes one token
 
     @staticmethod
     def of(plan: StepPlan, steps: int) -> "StepWork":
@@ -47,15 +48,17 @@ class StepWork(NamedTuple):
         if (not plain and new.min() < 1) or shortest < 0:
             raise ValueError("The plan has a sequence with less than 1 new token or a context below 0")
         # Query i of n new tokens sees the context and the i tokens up to itself: n c + n (n + 1) / 2 pairs in all.
-        pairs = (before if plain else int(new @ context)) + (squares + tokens) / 2
-        decoding = len(new) if plain else int((new == 1).sum())
+        pairs: Number = (before if plain else int(new @ context)) + (squares + tokens) / 2
+        decodes = None if plan.decoding is None else plan.decodes
+        decoding = int(decodes.sum()) if decodes is not None else len(new) if plain else int((new == 1).sum())
         if steps == 1:  # plain numbers: what follows is much quicker with them
-            return StepWork(
-                tokens, len(new), float(before + tokens), pairs, new, context, {}, len(new), decoding, shortest
-            )
-        step = np.arange(steps, dtype=np.float64)
-        kv_tokens, grown = before + tokens * (step + 1), pairs + squares * step
-        return StepWork(tokens, len(new), kv_tokens, grown, new, context, {}, len(new), decoding, shortest)
+            kv_tokens: Number = float(before + tokens)
+        else:
+            step = np.arange(steps, dtype=np.float64)
+            kv_tokens, pairs = before + tokens * (step + 1), pairs + squares * step
+        return StepWork(
+            tokens, len(new), kv_tokens, pairs, new, context, {}, len(new), decoding, shortest, decodes=decodes
+        )
 
     def drafted(self, each: int, prefill: bool) -> "StepWork":
         """One step in which every sequence that decodes computes `each` tokens; the others take part if `prefill`."""
@@ -79,7 +82,7 @@ class StepWork(NamedTuple):
         )
 
     def _drafted_among_prompts(self, each: int, prefill: bool) -> "StepWork":
-        decodes = self.new == 1
+        decodes = self.new == 1 if self.decodes is None else self.decodes
         new, context = np.where(decodes, each, self.new), self.context
         if not prefill:
             new, context = new[decodes], context[decodes]
@@ -136,8 +139,10 @@ class StepWork(NamedTuple):
         return _total((after * (after + 1) - before * (before + 1)) // 2)
 
 
-def decodes(plan: StepPlan) -> bool:
-    """Tell whether each sequence of a plan computes one token."""
+def all_decode(plan: StepPlan) -> bool:
+    """Tell whether each sequence of a plan decodes, and computes one token."""
+    if plan.decoding is not None and not plan.decodes.all():
+        return False
     tokens, squares = _sums(plan.new_tokens.astype(np.int64, copy=False).tobytes())
     return tokens == squares == len(plan.new_tokens)
 

@@ -131,19 +131,30 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
     @property
     def plan(self) -> StepPlan:
         """The batch as the device model takes it."""
-        return StepPlan(np.array(self.new_tokens, dtype=np.int64), np.array(self.context, dtype=np.int64))
+        new, context = np.array(self.new_tokens, dtype=np.int64), np.array(self.context, dtype=np.int64)
+        if self.decoding == self.new_tokens.count(1):
+            return StepPlan(new, context)
+        return StepPlan(new, context, decoding=np.flatnonzero(self.decodes))
 
     @property
     def decoding(self) -> int:
-        """Sequences that compute one token, and emit one."""
-        if all(self.emits):
+        """Sequences that decode."""
+        if all(self.emits) and 0 not in self.released:
             return self.new_tokens.count(1)
-        return sum(new == 1 and emits for new, emits in zip(self.new_tokens, self.emits, strict=True))
+        return sum(self.decodes)
+
+    @property
+    def decodes(self) -> list[bool]:
+        """Tell of each sequence whether it decodes: it computes one token behind those that it has had, and emits one.
+        A prompt's only, or last, token is none of those."""
+        had = self.released or self.new_tokens
+        each = zip(self.new_tokens, self.emits, had, strict=True)
+        return [new == 1 and emits and released > 0 for new, emits, released in each]
 
     @property
     def phase(self) -> str:
         """`decode`, `prefill`, or `mixed` where one step does both."""
-        decoding = self.new_tokens.count(1)
+        decoding = self.decoding
         return "decode" if decoding == len(self.ids) else "mixed" if decoding else "prefill"
 
 

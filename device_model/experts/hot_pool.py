@@ -76,7 +76,7 @@ class HotExperts:
         if len(topics) != len(plan.new_tokens) or topics.min() < UNKNOWN or topics.max() >= count:
             allowed = f"allowed is one for each sequence, {UNKNOWN} to {count - 1}"
             raise ValueError(f"topics are {topics.tolist()} of {len(plan.new_tokens)} sequences; {allowed}")
-        weights = np.where(plan.new_tokens == 1, each, plan.new_tokens)
+        weights = np.where(plan.decodes, each, plan.new_tokens)
         # The index -1 of Python is the last one, and so it is here.
         return np.bincount(topics % (count + 1), weights, minlength=count + 1).astype(np.float64, copy=False)
 

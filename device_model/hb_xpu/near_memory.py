@@ -55,13 +55,13 @@ class NearMemoryDevice(XpuDevice):
         if steps < 2 or self._where(plan, 0, ext_bytes_per_s) == self._where(plan, steps - 1, ext_bytes_per_s):
             return super().probe(plan, steps, ext_bytes_per_s)
         half = steps // 2
-        later = StepPlan(plan.new_tokens, plan.context + half * plan.new_tokens, plan.draft, plan.routes)
+        later = replace(plan, context=plan.context + half * plan.new_tokens)
         first, rest = self.probe(plan, half, ext_bytes_per_s), self.probe(later, steps - half, ext_bytes_per_s)
         return StepCosts(np.concatenate([first.table, rest.table]))
 
     def _where(self, plan: StepPlan, step: int, ext_bytes_per_s: float | None) -> list[str]:
         """Return the names of the units of a step's operators."""
-        grown = StepPlan(plan.new_tokens, plan.context + step * plan.new_tokens, plan.draft, plan.routes)
+        grown = replace(plan, context=plan.context + step * plan.new_tokens)
         stages = self._execution(grown, 1, ext_bytes_per_s).stages
         return [part.unit.name for stage in stages for group in stage.groups for part in group]
 

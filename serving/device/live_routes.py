@@ -35,16 +35,18 @@ class LiveRoutes:
         """Return the routes of the batch's new tokens [tokens, layers, top_k], and of `ahead` more of sequences that
         decode, as far as vLLM has made them; and how many of them were guessed."""
         self._last = {id: self._last[id] for id in batch.ids if id in self._last}
-        coming = self._tokens.coming(batch.ids, self._patience_s(new, context), 1 + ahead)
+        patience_s = 0.0 if all(batch.decodes) else self._patience_s(new, context)
+        coming = self._tokens.coming(batch.ids, patience_s, 1 + ahead)
         cuts, unrouted = [], 0
-        for id, chunks, count, start in zip(batch.ids, coming, new.tolist(), context.tolist(), strict=True):
+        each = zip(batch.ids, coming, new.tolist(), context.tolist(), batch.decodes, strict=True)
+        for id, chunks, count, start, decodes in each:
             known = self._known(chunks[0] if chunks else None, count, start)
             if len(known) < count:
                 unrouted += count - len(known)
                 known = np.concatenate([self._guess(id, count - len(known)), known])
             self._keep(id, known)
             cuts.append(known)
-            if ahead and count == 1:
+            if ahead and decodes:
                 following, missing = self._following(id, chunks, ahead)
                 cuts.append(following)
                 unrouted += missing
@@ -61,10 +63,8 @@ class LiveRoutes:
         return np.concatenate([*known, *guessed]), 0 if ended else missing
 
     def _patience_s(self, new: IntArray, context: IntArray) -> float:
-        """Return the real seconds that a step with a prompt may wait for its routes; 0 for one that only decodes. vLLM
-        starts on the prompt when the device does and finishes sooner, so the wait does not put off the step's end."""
-        if new.max() == 1:
-            return 0.0
+        """Return the real seconds that a step with a prompt may wait for its routes. vLLM starts on the prompt when the
+        device does and finishes sooner, so the wait does not put off the step's end."""
         expected = self._expected.probe(StepPlan(new, context)).latency_s[0]
         return float(expected) * PATIENCE / self._speed
 

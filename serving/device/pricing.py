@@ -149,7 +149,7 @@ def _crowd(batch: Batch, tokens: int) -> Crowd:
 def drafted(batch: Batch, option: StepOption, accepted: list[int] | None = None) -> StepPrice:
     """Return the price of a step that drafts, of which each sequence has so many drafts `accepted`; None draws them by
     the option's rate."""
-    decoding = [new == 1 and emits for new, emits in zip(batch.new_tokens, batch.emits, strict=True)]
+    decoding = batch.decodes
     if accepted is None:
         draws = draws_at(np.array(batch.seeds), np.array(batch.released), option.depth)
         accepted = sample_accepted(draws, option.rate).tolist()

@@ -31,7 +31,7 @@ class Choices(Protocol):
 
     def rows(self, batch: Batch, new: IntArray, context: IntArray, ahead: int = 0) -> tuple[IntArray, int]:
         """Expert ids [tokens, layers, top_k] of a step of `batch`, sequence by sequence: of each the `new` [n] tokens
-        after the first `context` [n], and of those that decode (1 new token) `ahead` more; and of how many tokens they
+        after the first `context` [n], and of those that decode `ahead` more; and of how many tokens they
         are guesses."""
         ...
 

@@ -5,6 +5,7 @@ takes as long as some steps, it must pay: experts are placed anew if the steps t
 what the device model says, save more time than the swap takes.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -45,11 +46,11 @@ class ExpertPlacement:
         """Return the batch's plan with the experts that HB holds meanwhile; it will draft to about `depth`."""
         topics = self._topics(batch)
         mix = self._usage.mix(topics) if self._follows else self._everyone
-        plan = StepPlan(batch.plan.new_tokens, batch.plan.context, topics=topics, placed=self._placed)
+        plan = replace(batch.plan, topics=topics, placed=self._placed)
         if mix == self._placed or (tuple(batch.ids) == self._judged and not self._always):
             return PlacedPlan(plan)
         self._judged = tuple(batch.ids)
-        after = StepPlan(plan.new_tokens, plan.context, topics=topics, placed=mix)
+        after = replace(plan, placed=mix)
         swap = self._model.swap(after, self._placed, ext_bytes_per_s)
         if not self._always and self._saved_s(batch, mix, depth, ext_bytes_per_s) <= swap.latency_s:
             return PlacedPlan(plan)

@@ -122,7 +122,7 @@ class StepOptions:
         a depth that the device can't draft to.
         """
         kept, plan = plan.draft, dataclasses.replace(plan, draft=None)
-        decoding = int((plan.new_tokens == 1).sum())
+        decoding = int(plan.decodes.sum())
         if not decoding:
             return [StepOption(PLAIN, self.device.probe(plan, steps, ext_bytes_per_s), 0.0)]
         return [
@@ -137,7 +137,7 @@ class StepOptions:
         costs = self.device.probe(dataclasses.replace(plan, draft=shape), 1, ext_bytes_per_s)
         accepted = accepted_of(self.acceptance(plan).alpha, self.device.draft.shape, shape)
         rate = chain_rate(accepted, shape.depth)
-        decoding = int((plan.new_tokens == 1).sum())
+        decoding = int(plan.decodes.sum())
         return StepOption(shape.depth, costs, decoding * (1.0 + mean_accepted(rate, shape.depth)), rate, shape)
 
     def _shape(self, plan: StepPlan, depth: int, ext_bytes_per_s: float | None, kept: DraftShape | None) -> DraftShape:
@@ -151,7 +151,7 @@ class StepOptions:
             return self.trees.shape(draft, depth)
         granted = self.device.ext_bytes_per_s if ext_bytes_per_s is None else ext_bytes_per_s
         share = max(1, round(SHARES * granted / self.device.ext_bytes_per_s))
-        decoding = int((plan.new_tokens == 1).sum())
+        decoding = int(plan.decodes.sum())
         key = (depth, decoding, int(plan.context.sum()) // KV_TOKENS, share)
         found = self._best.get(key)
         if found is None:

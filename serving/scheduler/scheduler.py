@@ -126,7 +126,7 @@ class Scheduler:
                 self._carry_on(sequence, new * done.steps + more, (done.steps + more) if emits else 0)
 
     def _carry_on(self, sequence: Sequence, new: int, emitted: int) -> None:
-        prefilled = sequence.length - sequence.computed > 1
+        prefilled = not sequence.decodes
         sequence.advance(new, emitted)
         if self._fair is not None and emitted:
             self._fair.serve(sequence.request, emitted)
@@ -184,7 +184,8 @@ class Scheduler:
         ahead = self.rules.lookahead
         for sequence in sequences:
             left, wanted = sequence.length - sequence.computed, sequence.computed + 1 + ahead
-            if left == 1 and step.tokens > 0 and wanted <= sequence.room:  # what nearly all do, nearly always
+            # What nearly all do, nearly always.
+            if left == 1 and sequence.released and step.tokens > 0 and wanted <= sequence.room:
                 step.new_tokens[sequence.id] = 1
                 step.tokens -= 1
                 continue
@@ -218,7 +219,7 @@ class Scheduler:
         request, size = sequence.request, self.kv.block_tokens
         hashes = self.kv.found(request.blocks, sequence.length) if self.rules.prefix_caching else []
         start = max(len(hashes) * size, sequence.kept)
-        decodes = start > 0 and sequence.length - start == 1
+        decodes = sequence.released > 0 and sequence.length - start == 1
         new = step.grant(sequence.length - start, decodes)
         wanted = sequence.length + self.rules.lookahead
         if new <= 0 or (self.kv.needed(wanted, hashes) > self.kv.free and self.running):

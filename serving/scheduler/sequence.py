@@ -44,11 +44,12 @@ class Sequence:
 
     @property
     def decodes(self) -> bool:
-        return self.length - self.computed == 1 and self.computed > 0
+        """Tell whether its next token follows upon one that came out; a prompt's only, or last, one does not."""
+        return self.length - self.computed == 1 and self.released > 0
 
     def advance(self, new: int, emitted: int) -> None:
         """Add `new` computed tokens and `emitted` released ones."""
-        if self.length - self.computed == 1:
+        if self.decodes:
             self.decoded += emitted
         self.computed += new
         self.released += emitted

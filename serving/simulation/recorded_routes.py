@@ -103,7 +103,7 @@ class RecordedRoutes:
         decode; none of them is guessed."""
         at = self.places(batch, context)
         if ahead:
-            new = np.where(new == 1, 1 + ahead, new)
+            new = np.where(batch.decodes, 1 + ahead, new)
         if len(batch.ids) < new.sum():
             counts, starts, lengths = new, np.repeat(self._starts, new), np.repeat(self._lengths, new)
             within = np.concatenate([np.arange(count) for count in counts])

@@ -11,7 +11,7 @@ from device_model.size import ModelSize
 from device_model.specs.spec import Model
 from device_model.specs.spec_file import SPECS, names_in, read_named
 from device_model.step import StepPlan
-from device_model.work import StepWork
+from device_model.work import StepWork, all_decode
 
 MODELS = {name: read_named(Model, "model", name, SPECS / "models") for name in names_in(SPECS / "models")}
 SIZES = [ModelSize.of(model) for model in MODELS.values()]
@@ -91,3 +91,18 @@ def test_mla_computes_more_for_more_tokens_and_for_a_longer_context(size, new, c
 
 def attention_macs(size, sequence):
     return size.attention_macs(StepWork.of(StepPlan.of(sequence), 1))
+
+
+@given(batches, st.integers(1, 6), st.data())
+def test_a_prompts_last_token_is_work_like_any_other_and_nobody_drafts_for_it(batch, each, data):
+    ones = [i for i, (new, _) in enumerate(batch) if new == 1]
+    decoding = np.array(sorted(data.draw(st.sets(st.sampled_from(ones)))) if ones else [], dtype=np.int64)
+    plan = dataclasses.replace(StepPlan.of(*batch), decoding=decoding)
+    said, unsaid = StepWork.of(plan, 1), StepWork.of(StepPlan.of(*batch), 1)
+    assert (said.tokens, said.kv_tokens, said.pairs) == (unsaid.tokens, unsaid.kv_tokens, unsaid.pairs)
+    assert (said.decoding, said.prefill_tokens) == (len(decoding), said.tokens - len(decoding))
+    assert all_decode(plan) == (len(decoding) == len(batch))
+    if len(decoding):
+        drafted = said.drafted(each, prefill=True)
+        assert drafted.tokens == said.tokens + len(decoding) * (each - 1)
+        assert said.drafted(each, prefill=False).tokens == len(decoding) * each

@@ -65,7 +65,7 @@ class ExecutedDrafts:
             wanted = tuple(self._as_target(each) for each in found.wanted)
             computed = tuple(self._confined(each, pool) for each in found.computed)
         else:
-            wanted = (np.concatenate([of_sequence[i] for i in np.flatnonzero(plan.new_tokens == 1)]),) * shape.depth
+            wanted = (np.concatenate([of_sequence[i] for i in np.flatnonzero(plan.decodes)]),) * shape.depth
             computed = None
         return TracedDraft(np.concatenate(of_sequence), DraftRoutes(wanted, computed), unrouted, accepted)
 
@@ -74,7 +74,7 @@ class ExecutedDrafts:
         self._choices.emulate(trace)
 
     def _known(self, batch: Batch, plan: StepPlan) -> _Known:
-        drafting = np.flatnonzero(plan.new_tokens == 1).tolist()
+        drafting = np.flatnonzero(plan.decodes).tolist()
         found = self._texts.contexts(batch, plan.context, drafting)
         pairs = [(i, context) for i, context in zip(drafting, found, strict=True) if context is not None]
         return _Known([i for i, _ in pairs], [context for _, context in pairs])

@@ -45,7 +45,7 @@ class RecordedDrafts:
         self._choices = choices
 
     def draft(self, batch: Batch, plan: StepPlan, shape: DraftShape, pool: BoolArray | None) -> TracedDraft:
-        decodes = plan.new_tokens == 1
+        decodes = plan.decodes
         each = max(shape.verify_tokens, shape.depth + shape.width - 1)
         rows, unrouted = self._choices.rows(batch, plan.new_tokens, plan.context, each - 1)
         counts = np.where(decodes, each, plan.new_tokens)

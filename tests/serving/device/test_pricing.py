@@ -269,6 +269,17 @@ def test_only_what_decodes_drafts_and_nobody_has_more_accepted_than_is_left():
     assert (prompt.drafts, prompt.accepted) == (0, []) and prompt.cost.seconds.draft_s == 0
 
 
+def test_the_last_token_of_a_prompt_is_priced_as_one_of_a_prompt_and_has_no_draft():
+    pricer, of = speculating(step_options()), drafting(["a", "b"], [1, 1])
+    alone = next(pricer.price(drafting(["a"], [1]), FULL_SPEED))
+    beside = next(pricer.price(msgspec.structs.replace(of, released=[7, 0]), FULL_SPEED))
+    assert (beside.drafts, sum(beside.accepted_by)) == (1, 1) and beside.accepted == [*alone.accepted, 0]
+    assert beside.cost.seconds.draft_s == pytest.approx(alone.cost.seconds.draft_s, rel=0.01)
+    assert beside.cost.latency_s > alone.cost.latency_s
+    only = msgspec.structs.replace(of, released=[0, 0])
+    assert next(pricer.price(only, FULL_SPEED)).reason == "nothing decodes"
+
+
 @pytest.mark.parametrize("draft", ["elastic", "eagle", "quant"])
 def test_requests_that_draft_get_their_tokens_in_as_many_steps_as_acceptance_says(draft):
     requests = [Request(str(i), 0.0, 100, 200, seed=i) for i in range(8)]

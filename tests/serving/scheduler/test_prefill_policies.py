@@ -16,7 +16,7 @@ from serving.policies.step_options import StepOptions
 from serving.scheduler.config import PREEMPTION, PREFILL, Limits, SchedulerRules
 from serving.scheduler.scheduler import Scheduler
 from serving.simulation.node import Outcome, VirtualNode
-from serving.types import NEVER, Batch, Done, Request
+from serving.types import NEVER, Batch, Done, Request, StepRecord
 from tests.serving.simulation.virtually import serve_virtually
 
 WAYS = StepOptions(load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b"))
@@ -163,7 +163,8 @@ def test_under_all_policies_every_request_gets_all_its_tokens_within_the_limits(
         steps = batch.horizon if batch.ids else 0
         assert len(batch.ids) <= 3 and sum(batch.new_tokens) <= 50
         assert batch.kv_tokens <= limits.kv_capacity_tokens
-        assert chunk == 0 or sum(new for new in batch.new_tokens if new > 1) <= chunk
+        of_prompts = (new for new, decodes in zip(batch.new_tokens, batch.decodes, strict=True) if not decodes)
+        assert chunk == 0 or sum(of_prompts) <= chunk
         for id, emits in zip(batch.ids, batch.emits, strict=True):
             out[id] += steps * emits
         if not batch.ids and batch.until_s == NEVER:
@@ -205,3 +206,48 @@ def test_a_prompt_takes_what_its_chunks_take() -> None:
     rules = SchedulerRules(prefill_chunk=100, prefill_base_s=0.2, prefill_token_s=1e-4)
     assert rules.prefill_s(250) == pytest.approx(3 * 0.2 + 0.025)
     assert replace(rules, prefill_chunk=0).prefill_s(250) == pytest.approx(0.225)
+
+
+KNOWN = [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    "last", [request("b", prompt=17), request("b", prompt=17, blocks=KNOWN), request("b", prompt=1)]
+)
+@pytest.mark.parametrize("prefill", PREFILL)
+def test_the_last_token_of_a_prompt_is_no_decoding_however_few_came_before(prefill: str, last: Request) -> None:
+    device = Device(prefill_chunk=16, prefill=prefill)
+    device.step(request("a", prompt=16, output=3, blocks=KNOWN))
+    seen = [device.step(last), *(device.step() for _ in range(7))]
+    ends = next(batch for batch in seen if "b" in batch.ids and batch.emits[batch.ids.index("b")])
+    at = ends.ids.index("b")
+    assert (ends.new_tokens[at], ends.decodes[at], ends.horizon) == (1, False, 1)
+    assert ends.decoding == len(ends.ids) - 1 and ends.phase == ("mixed" if ends.decoding else "prefill")
+    assert ends.plan.decodes.tolist() == ends.decodes
+    after = seen[seen.index(ends) + 1 :]
+    assert all(all(batch.decodes) for batch in after) and sum("b" in batch.ids for batch in after) == 3
+
+
+def test_the_block_that_a_prompts_last_token_fills_is_found_by_others_at_once() -> None:
+    device = Device(prefill_chunk=15)
+    device.step(request("a", prompt=16, output=9, blocks=KNOWN))
+    device.step()
+    assert device.step(request("b", prompt=18, blocks=KNOWN)).new_tokens == [1, 2]
+
+
+def test_a_prompt_of_a_token_more_than_a_chunk_takes_no_longer_where_others_are_drafted_for() -> None:
+    """Nobody drafts behind a prompt that is not over, nor is a chunk of one token what tau counts."""
+    limits, tier = Limits(16, 2048, WAYS.device.kv_capacity_tokens), SlowTier(WAYS.device.ext_bytes_per_s)
+    drafts = StepOptions(load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", "elastic"))
+
+    def alone(prompt: int, mode: str) -> tuple[float, list[StepRecord]]:
+        pricer = ModelPricer(drafts, Modes.of(mode, (drafts.calibrated,)))
+        node = VirtualNode(0, pricer, tier, limits, SchedulerRules(prefill_chunk=512))
+        (outcome,), records = serve_virtually([Request("a", 0.0, prompt, 40)], [node])
+        return outcome.ttft_s, records
+
+    plain_s, _ = alone(513, "fixed-ar")
+    ttft_s, records = alone(513, "fixed-sd")
+    assert ttft_s == plain_s < alone(514, "fixed-ar")[0]
+    assert [record.phase for record in records[:3]] == ["prefill", "prefill", "decode"]
+    assert sum(record.accepted + record.drafts for record in records) == 39

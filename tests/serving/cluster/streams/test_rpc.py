@@ -119,7 +119,9 @@ def test_who_waits_asks_the_process_that_took_its_place(actor: Actor) -> None:
 
 
 def test_arrays_of_numbers_are_the_same_at_the_other_end(actor: Actor) -> None:
-    sent = StepPlan(np.array([1, 300]), np.array([7, 0]), topics=np.array([-1, 2]), placed=(0.5, 0.5))
+    sent = StepPlan(
+        np.array([1, 300]), np.array([7, 0]), topics=np.array([-1, 2]), placed=(0.5, 0.5), decoding=np.array([0])
+    )
     seen = list[StepPlan]()
 
     class Mirror:
@@ -130,7 +132,7 @@ def test_arrays_of_numbers_are_the_same_at_the_other_end(actor: Actor) -> None:
     actor.live(Mirror().plan)
     (option,) = RpcClient(actor).call("plan", list[StepOption], sent)
     (there,) = seen
-    for name in ("new_tokens", "context", "topics"):
+    for name in ("new_tokens", "context", "topics", "decoding"):
         np.testing.assert_array_equal(getattr(there, name), getattr(sent, name))
         assert getattr(there, name).dtype == np.int64
     assert there.placed == sent.placed and there.draft is None and there.routes is None
