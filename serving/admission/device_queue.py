@@ -36,7 +36,8 @@ def unslowed() -> list[float]:
 @dataclass(slots=True)
 class DeviceQueue:
     """One device's queue of work. `steps` are counted in tokens that they give each sequence, accepted drafts included.
-    A step computes up to `budget` tokens, up to `chunk` of them of prompts.
+    A step computes up to `budget` tokens, up to `chunk` of them of prompts; with `apart` it has prompts alone, and who
+    decodes waits.
 
     Of its `requests`, `waiting` have no first token; they have `prompts` tokens of prompt, of which `computed` are done
     and `under_way` in the step that ends at `end_s`, for as many requests as have a place, and `wanted` tokens to come.
@@ -54,6 +55,7 @@ class DeviceQueue:
     budget: int
     kv_tokens: int
     chunk: int = NO_CHUNK
+    apart: bool = False
     requests: dict[str, Request] = field(default_factory=dict)
     decoding: dict[str, DecodeSteps] = field(default_factory=dict)
     waiting: int = 0
@@ -130,21 +132,29 @@ class DeviceQueue:
         self.beside, self.finished = len(self.end_steps), 0
         places = self.slots - self.beside
         begun = min(1.0, places / self.waiting) if self.waiting else 0.0
-        self.under_way = min(self._room(), int(begun * (self.prompts - self.computed)))
+        self.under_way = min(self._room(), int(begun * (self.prompts - self.computed))) if self.admits else 0
         self.end_s = at_s + self._step_s(self.under_way)
+
+    @property
+    def admits(self) -> bool:
+        """Tell whether the next step may compute prompts."""
+        return True
 
     def learn(self, record: StepRecord) -> None:
         """Learn from a step made: prompt progress, and its duration against the expected one."""
-        prefilled = max(0, record.new_tokens - self.beside)
-        expected = self.pace.step_s(prefilled, self.beside, self._mean_context())
+        prompts_alone = record.phase == "prefill"
+        beside = 0 if prompts_alone else self.beside
+        prefilled = max(0, record.new_tokens - beside)
+        expected = self.pace.step_s(prefilled, beside, self._mean_context())
         if expected > 0:
-            kind = PLAIN if not prefilled else BESIDE if self.beside else ALONE
+            kind = PLAIN if not prefilled else BESIDE if beside else ALONE
             ratio = min(record.latency_s / expected, MOST_SLOWER if prefilled else NEVER)
             self.slowdown[kind] += STEPS * (ratio - self.slowdown[kind])
-        if self.beside:
-            self.tokens_per_step += STEPS * (1 + record.accepted / self.beside - self.tokens_per_step)
-        self.steps += self.tokens_per_step
-        self.context += self.tokens_per_step * len(self.end_steps)
+        if beside:
+            self.tokens_per_step += STEPS * (1 + record.accepted / beside - self.tokens_per_step)
+        if not (self.apart and prompts_alone):
+            self.steps += self.tokens_per_step
+            self.context += self.tokens_per_step * len(self.end_steps)
         self.beside_s = None
         self.computed = min(max(0, self.computed + prefilled - self.finished), self.prompts)
 
@@ -167,7 +177,7 @@ class DeviceQueue:
             return self._chunks_s(ahead + prompt_tokens)
         steps, entries = self._wait(departures)
         each = ahead / entries
-        with_prompts = (entries - 1) * max(1.0, each / self._room())
+        with_prompts = 0.0 if self.apart else (entries - 1) * max(1.0, each / self._room())
         plain_s = max(0.0, steps / self.tokens_per_step - with_prompts) * self._step_s(0)
         return plain_s + (entries - 1) * self._chunks_s(each) + self._chunks_s(each + prompt_tokens)
 
@@ -213,10 +223,13 @@ class DeviceQueue:
         return full * self._step_s(room) + (self._step_s(rest) if rest else 0.0)
 
     def _room(self) -> int:
-        return max(1, min(self.budget - len(self.end_steps), self.chunk))
+        beside = 0 if self.apart else len(self.end_steps)
+        return max(1, min(self.budget - beside, self.chunk))
 
     def _step_s(self, prompt_tokens: float) -> float:
         decoding = len(self.end_steps)
+        if self.apart and prompt_tokens > 0:
+            return self.slowdown[ALONE] * self.pace.prefill_s(prompt_tokens)
         if self.beside_s is None:
             context = self._mean_context()
             self.beside_s = self.pace.decode_s(decoding, context), self.pace.reading_s(decoding, context)

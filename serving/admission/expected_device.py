@@ -5,18 +5,22 @@ from functools import cache
 from serving.admission.device_queue import NO_CHUNK, DeviceQueue
 from serving.admission.forecast import Forecast
 from serving.admission.step_times import Pace
+from serving.admission.turn_queue import TurnQueue
 from serving.device.device_spec import DeviceSpec
-from serving.scheduler.config import Limits
+from serving.scheduler.config import DECODE_FIRST, MIXED, Limits
 
 
-def expect(forecast: Forecast, index: int, spec: DeviceSpec, limits: Limits, prefill_chunk: int) -> None:
-    """Add a serving device to the forecast, or set the pace of one it knows. `prefill_chunk` is as of a scheduler."""
+def expect(forecast: Forecast, index: int, spec: DeviceSpec, limits: Limits, prefill: str, prefill_chunk: int) -> None:
+    """Add a serving device to the forecast, or set the pace of one it knows. `prefill` and `prefill_chunk` are as of a
+    scheduler."""
     seqs, tokens = limits.max_num_seqs, limits.max_num_batched_tokens
     pace = _pace_of(spec, seqs, tokens)
     if index in forecast.devices:
         forecast.set_pace(index, pace)
     else:
-        forecast.add(index, DeviceQueue(pace, seqs, tokens, limits.kv_capacity_tokens, prefill_chunk or NO_CHUNK))
+        kind = TurnQueue if prefill == DECODE_FIRST else DeviceQueue
+        chunk, apart = prefill_chunk or NO_CHUNK, prefill != MIXED
+        forecast.add(index, kind(pace, seqs, tokens, limits.kv_capacity_tokens, chunk, apart))
 
 
 @cache

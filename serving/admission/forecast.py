@@ -1,8 +1,8 @@
 """Forecast of a request's first token on a device, from what the edge knows, without asking the device.
 
-It models first come, first served, with prompts in chunks beside the sequences that decode, and aims to be right on
-average: other policies' order, prefix cache hits and early stops are not known beforehand. A prediction takes some ten
-microseconds however many requests wait: sums are kept up to date, and only the batch is looked through.
+It models first come, first served, under each prefill policy, and aims to be right on average: other policies' order,
+prefix cache hits and early stops are not known beforehand. A prediction takes some ten microseconds however many
+requests wait: sums are kept up to date, and only the batch is looked through (in `turn_queue`, all that wait).
 """
 
 from collections.abc import Iterable

@@ -53,6 +53,7 @@ class ForecastFeed(Observer[TrackedRequest, ForecastDevice]):
         """Forecast for a device only while it takes requests."""
         if device.serving:
             limits = limits_of(self._scenario, device.device_limits)
-            expect(self._forecast, device.index, device.spec, limits, self._scenario.prefill_chunk)
+            scenario = self._scenario
+            expect(self._forecast, device.index, device.spec, limits, scenario.prefill, scenario.prefill_chunk)
         else:
             self._forecast.close(device.index)

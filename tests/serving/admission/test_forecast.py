@@ -112,6 +112,23 @@ def test_predictions_are_right_on_average_where_prompts_come_in_chunks(mode: str
     assert np.quantile(abs(predicted / actual - 1), 0.75) < 0.15
 
 
+@pytest.mark.parametrize(("hardware", "slots", "rate"), [("4gb", 64, 2.0), ("4gb", 64, 8.0), ("8gb", 16, 6.0)])
+@pytest.mark.parametrize(("prefill", "near"), [("decode-first", 0.06), ("prefill-first", 0.12)])
+def test_predictions_are_right_on_average_where_prompts_have_steps_of_their_own(
+    prefill: str, near: float, hardware: str, slots: int, rate: float
+) -> None:
+    scenario = Scenario(hardware=f"elmoe3d-{hardware}", mode="fixed-ar", prefill=prefill, max_num_seqs=slots)
+    predicted, actual = simulated_ttfts(scenario, poisson(rate, 150))
+    assert np.mean(predicted) == pytest.approx(np.mean(actual), rel=near)
+    assert np.quantile(abs(predicted / actual - 1), 0.75) < 0.15
+
+
+@pytest.mark.parametrize("mode", ["fixed-sd", "tau"])
+def test_predictions_are_right_on_average_where_turns_draft(mode: str) -> None:
+    predicted, actual = simulated_ttfts(Scenario(mode=mode, prefill="decode-first"), poisson(2.0, 150))
+    assert np.mean(predicted) == pytest.approx(np.mean(actual), rel=0.15)
+
+
 def test_an_idle_device_has_the_first_token_after_one_step() -> None:
     want = DEVICE.probe(StepPlan.of((128, 0))).latency_s[0]
     assert forecast().predict_ttft_s(0, 128, 5.0) == pytest.approx(want, rel=1e-9)
