@@ -59,6 +59,8 @@ Series = Annotated[
     tuple[float, ...],
     ValueRule("a list of two or more numbers above 0, none below the one before", lambda v: _rises(v)),
 ]
+Bits = Annotated[float, ValueRule("a number of bits from 1 to 64", lambda v: 1 <= v <= 64)]
+BitsOrNone = Annotated[float, ValueRule("a number of bits from 1 to 64, or 0", lambda v: v == 0 or 1 <= v <= 64)]
 Flag = Annotated[bool, ValueRule("true or false", lambda v: True)]
 Name = Annotated[str, ValueRule("the name of a file in specs/calibration", lambda v: bool(v))]
 System = Annotated[str, ValueRule("the name of a file in systems", lambda v: bool(v))]
@@ -156,9 +158,9 @@ class Model:
     vocab_size: Count
     tied_embeddings: Flag
     max_context_tokens: Count
-    static_weight_bits: Positive
-    expert_weight_bits: PositiveOrNone = 0.0
-    kv_bits: Positive
+    static_weight_bits: Bits
+    expert_weight_bits: BitsOrNone = 0.0
+    kv_bits: Bits
     # Of a token's choices, those that fall on the top_k x layers experts that its topic uses most; 0 if nobody knows.
     hot_hit_rate: Share = 0.0
 

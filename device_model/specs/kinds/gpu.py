@@ -57,6 +57,8 @@ class Hardware:
         if bool(self.bandwidth_share) != bool(self.compute_share):
             missing = "bandwidth_share" if self.compute_share else "compute_share"
             raise Contradiction(missing, "a number above 0 where the other share is measured")
+        if self.idle_power_share > self.decode_power_share:
+            raise Contradiction("idle_power_share", f"at most decode_power_share, {self.decode_power_share}")
         for key in ("layer_us", "eager_layer_us"):
             if getattr(self, key) and not self.is_measured:
                 raise Contradiction(key, "0, or no such key, where bandwidth_share and compute_share are not measured")

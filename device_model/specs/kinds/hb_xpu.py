@@ -7,6 +7,7 @@ from device_model.specs.hardware import TierNames
 from device_model.specs.spec import (
     GIGA,
     TERA,
+    Contradiction,
     Count,
     DeviceError,
     Loss,
@@ -47,6 +48,11 @@ class Hardware:
     activation_links: PositiveOrNone = 0.0  # of a PE, that bring it activations; 0: these take no time
     kind: Kind = KIND
     system: System = "elmoe3d"
+
+    def __post_init__(self) -> None:
+        if self.int4_tops < self.int8_tops:
+            # One slice of the weights is part of two.
+            raise Contradiction("int4_tops", f"at least int8_tops, {self.int8_tops}")
 
     @property
     def aggregation_link_bytes_per_s(self) -> float:

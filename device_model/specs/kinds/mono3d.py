@@ -79,6 +79,8 @@ class Hardware:
     def __post_init__(self) -> None:
         if self.dies > 1 and not self.bridge_gb_per_s:
             raise Contradiction("bridge_gb_per_s", "a number above 0 with more than one xPU die")
+        if self.segment_access_ratio < 1:
+            raise Contradiction("segment_access_ratio", "at least 1: the slowest tier takes no less than the fastest")
 
     @property
     def pus(self) -> int:

@@ -7,8 +7,8 @@ import pytest
 from device_model.load import load_device
 from device_model.specs.hardware_file import FOLDER, load_hardware
 from device_model.specs.kinds.hb_xpu import Hardware
-from device_model.specs.spec import Contradiction, UnknownName
-from device_model.specs.spec_file import read_named
+from device_model.specs.spec import Contradiction, SpecError, UnknownName
+from device_model.specs.spec_file import path_of, read_named
 from device_model.step import StepPlan
 
 WORDS = ("kind", "system", "energy_estimate", "speculation")
@@ -99,3 +99,21 @@ def test_a_gpu_is_measured_in_all_figures_or_in_none(figures, key):
     with pytest.raises(Contradiction) as refused:
         replace(load_hardware("l40s"), **figures)
     assert refused.value.key == key
+
+
+@pytest.mark.parametrize(
+    ("base", "key", "figure", "allowed"),
+    [
+        ("elmoe3d-8gb", "int4_tops", 523, "at least int8_tops, 524.0"),
+        ("l40s", "idle_power_share", 0.95, "at most decode_power_share, 0.9"),
+        ("stratum-l", "segment_access_ratio", 0.9, "at least 1: the slowest tier takes no less than the fastest"),
+    ],
+)
+def test_figures_that_no_hardware_has_beside_each_other_are_refused_by_line(base, key, figure, allowed, tmp_path):
+    text, path = path_of(base, FOLDER).read_text(), tmp_path / "mine.toml"
+    lines = text.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith(f"{key} = "))
+    path.write_text("\n".join([*lines[:at], f"{key} = {figure}", *lines[at + 1 :]]))
+    with pytest.raises(SpecError) as refused:
+        load_hardware(str(path))
+    assert str(refused.value).endswith(f"mine.toml, line {at + 1}: {key} is {figure}; allowed is {allowed}.")

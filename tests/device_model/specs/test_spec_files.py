@@ -204,6 +204,12 @@ CONTRADICTIONS = [
         "sliding_window_layers is 0; allowed is a number above 0 in",
     ),
     (
+        "gpt-oss-20b",
+        "kv_bits = 8",
+        "kv_bits = 1e9",
+        "kv_bits is 1000000000.0; allowed is a number of bits from 1 to 64.",
+    ),
+    (
         "qwen2.5-1.5b",
         "dense_layers = 28",
         "dense_layers = 27",
