@@ -1,6 +1,5 @@
 """A table of a TOML file, read key by key: what is wrong is told in one sentence with file, line and key."""
 
-import sys
 import tomllib
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
@@ -19,13 +18,24 @@ class AllowedNumber(NamedTuple):
     ok: Callable[[float], bool]
 
 
-POSITIVE = AllowedNumber("a number above 0", lambda value: value > 0)
-AT_LEAST_0 = AllowedNumber("a number of at least 0", lambda value: value >= 0)
-AT_LEAST_1 = AllowedNumber("a number of at least 1", lambda value: value >= 1)
+# Of figures that are measured. Beyond these, sums of instants lose the steps between them, and quotients have no end.
+SMALLEST, LARGEST = 1e-9, 1e9
+POSITIVE = AllowedNumber(
+    f"a number above 0, from {SMALLEST:g} to {LARGEST:g}", lambda value: SMALLEST <= value <= LARGEST
+)
+AT_LEAST_0 = AllowedNumber(f"a number of at least 0, and of at most {LARGEST:g}", lambda value: 0 <= value <= LARGEST)
+AT_LEAST_1 = AllowedNumber(f"a number of at least 1, and of at most {LARGEST:g}", lambda value: 1 <= value <= LARGEST)
+# How often something comes, per second, and how many times as often.
+RATE = AllowedNumber("a number above 0, from 0.000001 to 1000000000", lambda value: 1e-6 <= value <= 1e9)
+RATE_OR_0 = AllowedNumber(
+    "0, or a number from 0.000001 to 1000000000", lambda value: value == 0 or 1e-6 <= value <= 1e9
+)
+SPAN_S = RATE  # and for how many seconds it does
+FACTOR = AllowedNumber("a number above 0, from 0.000001 to 1000000", lambda value: 1e-6 <= value <= 1e6)
 COUNT = AllowedNumber("a whole number of at least 1", lambda value: value >= 1 and value == int(value))
 WHOLE = AllowedNumber("a whole number of at least 0", lambda value: value >= 0 and value == int(value))
-# Of a number: beyond, a whole one is no float any more.
-MOST = sys.float_info.max
+# Of any number: whole ones beyond fit into no message.
+MOST = 2.0**64
 _NOTHING = object()
 
 

@@ -15,7 +15,7 @@ from serving.scenario.key import keys_of
 from serving.scenario.listen_options import ListenOptions
 from serving.scenario.options import KEYS
 from serving.scenario.scenario_file import UnknownKey, scenario_value
-from serving.toml_table import COUNT, POSITIVE, TomlTable
+from serving.toml_table import COUNT, FACTOR, MOST, POSITIVE, TomlTable
 
 LOAD, WORKLOAD = "load", "workload"
 Settings = dict[str, Any]
@@ -81,7 +81,7 @@ def _setting(name: str, table: TomlTable, key: str, value: Any = None) -> Any:
     """Parse one value of a setting (of a variant, its only one), as far as it can be checked by itself."""
     value = table.get(key) if value is None else value
     if name == LOAD:
-        return table.checked(key, value, POSITIVE)
+        return table.checked(key, value, FACTOR)
     if name.startswith(f"{WORKLOAD}."):
         return value
     if name in OF_SERVERS:
@@ -100,8 +100,8 @@ def _range(table: TomlTable) -> list[Any]:
     allowed = POSITIVE if log else None
     ends = [table.get(key) for key in ("from", "to")]
     for key, end in zip(("from", "to"), ends, strict=True):
-        if type(end) not in (int, float) or (allowed and not allowed.ok(end)):
-            raise table.wrong(key, end, "a number above 0" if log else "a number")
+        if type(end) not in (int, float) or not abs(end) <= MOST or (allowed and not allowed.ok(end)):
+            raise table.wrong(key, end, allowed.words if allowed else "a number")
     first, last = ends
     if not first < last:
         raise table.wrong("to", last, f"above `from`, which is {first}")

@@ -47,6 +47,7 @@ STEP_SUMS = (
 )
 NO_ENERGY = tuple(0.0 for _ in Energy._fields)
 GRAIN = log(1.01)
+LEAST_S = 1e-9
 
 
 class Recorder(VirtualObserver):
@@ -106,7 +107,8 @@ class Recorder(VirtualObserver):
         self.sequence_s += record.batch * record.latency_s
         if record.phase != "prefill":
             step_s = record.latency_s / record.steps
-            self._itl[round(log(step_s) / GRAIN)] += record.batch * record.steps
+            # Of a step that is so late that instants don't tell its ends apart, nothing is known.
+            self._itl[round(log(step_s or LEAST_S) / GRAIN)] += record.batch * record.steps
         if record.phase == "decode":
             self.mode_s[record.mode] += record.latency_s
             self.mode_changes += self._mode.get(record.device, record.mode) != record.mode

@@ -11,13 +11,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from serving.toml_table import AT_LEAST_0, AT_LEAST_1, POSITIVE, AllowedNumber, TomlTable
+from serving.toml_table import AT_LEAST_0, AT_LEAST_1, RATE, RATE_OR_0, SPAN_S, AllowedNumber, TomlTable
 from serving.workload.distributions import Distribution, always, distribution
 
 Values = NDArray[np.float64]
 CHUNK = 4096
 USERS = AllowedNumber("a whole number from 1 to 1000000", lambda value: 1 <= value <= 10**6 and value == int(value))
-PER_S = AllowedNumber("a number from 0 to 1000000000", lambda value: 0 <= value <= 1e9)
 SPREAD = AllowedNumber("0, or a number from 0.01 to 100", lambda cv: cv == 0 or 0.01 <= cv <= 100)
 GRID = 4096  # Points of a diurnal period between which its rate is taken as constant: 21 s of a day.
 
@@ -181,32 +180,32 @@ def arrivals(table: TomlTable) -> OpenLoop | ClosedLoop | None:
 
 
 def _poisson(table: TomlTable) -> OpenLoop:
-    return OpenLoop(Steady(table.number("rate_per_s", POSITIVE)))
+    return OpenLoop(Steady(table.number("rate_per_s", RATE)))
 
 
 def _gamma(table: TomlTable) -> OpenLoop:
-    return OpenLoop(Steady(table.number("rate_per_s", POSITIVE)), table.number("cv", SPREAD))
+    return OpenLoop(Steady(table.number("rate_per_s", RATE)), table.number("cv", SPREAD))
 
 
 def _constant(table: TomlTable) -> OpenLoop:
-    return OpenLoop(Steady(table.number("rate_per_s", POSITIVE)), 0.0)
+    return OpenLoop(Steady(table.number("rate_per_s", RATE)), 0.0)
 
 
 def _diurnal(table: TomlTable) -> OpenLoop:
     rate = Diurnal(
-        table.number("mean_per_s", POSITIVE),
+        table.number("mean_per_s", RATE),
         table.number("peak_to_trough", AT_LEAST_1),
-        table.number("period_s", POSITIVE, 86400.0),
+        table.number("period_s", SPAN_S, 86400.0),
         table.number("peak_at_s", AT_LEAST_0, 0.0),
     )
     return OpenLoop(rate, _cv(table))
 
 
 def _ramp(table: TomlTable) -> OpenLoop:
-    first, last = table.number("from_per_s", PER_S), table.number("to_per_s", PER_S)
+    first, last = table.number("from_per_s", RATE_OR_0), table.number("to_per_s", RATE_OR_0)
     if first == last == 0:
         raise table.wrong("to_per_s", last, "above 0, if `from_per_s` is not")
-    return OpenLoop(Ramp(first, last, table.number("over_s", POSITIVE)), _cv(table))
+    return OpenLoop(Ramp(first, last, table.number("over_s", SPAN_S)), _cv(table))
 
 
 def _steps(table: TomlTable) -> OpenLoop:
@@ -216,8 +215,8 @@ def _steps(table: TomlTable) -> OpenLoop:
         raise table.wrong("steps", steps, pair)
     if any(not isinstance(step, list) or len(step) != 2 for step in steps):
         raise table.wrong("steps", steps, pair)
-    per_s = [table.checked("steps", step[0], AT_LEAST_0) for step in steps]
-    for_s = [table.checked("steps", step[1], POSITIVE) for step in steps]
+    per_s = [table.checked("steps", step[0], RATE_OR_0) for step in steps]
+    for_s = [table.checked("steps", step[1], SPAN_S) for step in steps]
     if not any(per_s):
         raise table.wrong("steps", steps, f"{pair}, with some rate above 0")
     return OpenLoop(Steps(np.array(per_s), np.array(for_s)), _cv(table))

@@ -7,7 +7,7 @@ from math import log1p, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from serving.toml_table import AT_LEAST_0, COUNT, POSITIVE, AllowedNumber, TomlTable
+from serving.toml_table import AT_LEAST_0, COUNT, LARGEST, POSITIVE, AllowedNumber, TomlTable
 
 Values = NDArray[np.float64]
 # Tokens, more than any model holds; turns of a session, or calls before an answer, of which each is drawn at once.
@@ -118,11 +118,12 @@ KINDS: dict[str, Callable[[TomlTable, AllowedNumber], Distribution]] = {
 
 def _bounded(table: TomlTable, sample: Sampler) -> Distribution:
     low = table.number("min", AT_LEAST_0, 0.0)
-    return Distribution(sample, low, table.number("max", _from(low), float("inf")))
+    return Distribution(sample, low, table.number("max", _from(low), LARGEST))
 
 
 def _from(low: float) -> AllowedNumber:
-    return AllowedNumber(f"a number of at least {low:g}, which is `min`", lambda value: value >= low)
+    words = f"a number of at least {low:g}, which is `min`, and of at most {LARGEST:g}"
+    return AllowedNumber(words, lambda value: low <= value <= LARGEST)
 
 
 def _one_of(values: Values, shares: Values | None) -> Distribution:

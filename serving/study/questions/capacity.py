@@ -22,7 +22,7 @@ from serving.study.point_factory import point_of
 from serving.study.questions import asked_of, closeness, first_error, pooled, row_of, settings_of
 from serving.study.study import Finding, Inquiry, Study
 from serving.study.summary import LEAST, MOST, SEEDS, Row
-from serving.toml_table import POSITIVE, AllowedNumber, TomlTable
+from serving.toml_table import FACTOR, AllowedNumber, TomlTable
 
 TOLERANCE = AllowedNumber("a number from 0.001 to 1", lambda value: 0.001 <= value <= 1)
 FIGURES = (
@@ -103,8 +103,8 @@ class Capacity:
         found = cls(
             below.number("attainment", SHARE, targets.share),
             below.number("tolerance", TOLERANCE, 0.02),
-            below.number("least", POSITIVE, 1 / 1024),
-            below.number("most", POSITIVE, 1024.0),
+            below.number("least", FACTOR, 1 / 1024),
+            below.number("most", FACTOR, 1024.0),
         )
         if found.least >= found.most:
             raise below.wrong("most", found.most, f"above `least`, which is {found.least:g}")

@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 
 from msgspec.structs import replace
 
-from serving.toml_table import AT_LEAST_0, COUNT, POSITIVE, AllowedNumber, TomlTable
+from serving.toml_table import AT_LEAST_0, COUNT, FACTOR, LARGEST, AllowedNumber, TomlTable
 from serving.workload.table import WorkloadError
 from serving.workload.traces.formats import TraceReader, check_time, reader
 from serving.workload.traces.rows import TraceRow, bad
@@ -92,10 +92,10 @@ class Trace:
 def trace(table: TomlTable) -> Trace:
     """Parse a table `trace`."""
     from_s = table.number("from_s", AT_LEAST_0, 0.0)
-    later = AllowedNumber(f"a number above `from_s`, {from_s:g}", lambda value: value > from_s)
+    later = AllowedNumber(f"a number above `from_s`, {from_s:g}", lambda value: from_s < value <= LARGEST)
     found = Trace(
         reader(table),
-        table.number("rate_scale", POSITIVE, 1.0),
+        table.number("rate_scale", FACTOR, 1.0),
         from_s,
         table.number("to_s", later, math.inf),
         table.flag("loop", False),
