@@ -11,6 +11,7 @@ from serving.load.address import EndpointAddress
 from serving.scenario.key import DECLARED, Key, key, keys_of
 from serving.scenario.kind import Kind
 from serving.security.client_trust import SYSTEMS, Trust
+from serving.toml_table import RATE
 from serving.usage_error import CommandFailed, UsageError
 
 DEFAULT_REQUESTS = 100
@@ -115,8 +116,8 @@ class LoadOptions:
         for name, limit in self.slos.given().items():
             if not 0 < limit < math.inf:
                 yield f"slo_{name[:-2]}_ms", "above 0", limit * 1e3
-        if not self.rate_per_s > 0:
-            yield "rate_per_s", "above 0 requests per second, or inf", self.rate_per_s
+        if not (RATE.ok(self.rate_per_s) or self.rate_per_s == math.inf):
+            yield "rate_per_s", f"{RATE.words}, of requests per second, or inf", self.rate_per_s
         if self.extra_body.keys() & _OURS:
             yield "extra_body", "without n and stream, as latencies are of one stream", self.extra_body
         if self.api_key and not (self.api_key.isascii() and self.api_key.isprintable()):

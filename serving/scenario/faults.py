@@ -34,6 +34,9 @@ ANYWHERE = ("slow", "fast", "clock", STALL, LOST)
 KINDS = (*DEGRADING, STALL, LOST)
 MINUTE_S = 60.0
 MOST_A_MINUTE = 600.0
+LEAST_A_MINUTE = 1e-6
+MOST_S = 1e9
+"""Of an instant, or a duration."""
 LEAST_LEFT = 0.01
 """Of any share, however many faults there are at once: with less, a step would take hours."""
 TERMS: dict[str, type[int] | type[float]] = {"left": float, "device": int, "at": float, "for": float, "rate": float}
@@ -117,9 +120,12 @@ def _rules(kind: str, terms: dict[str, Any]) -> list[tuple[bool, str]]:
         (kind == LOST and "device" not in terms, "needs device=..., the index of the device that is lost"),
         ("rate" in terms and "at" in terms, "takes at=... or rate=..., not both"),
         ("rate" in terms and "for" not in terms, "has a rate, so it needs for=..., to be over before it comes again"),
-        (not 0 <= terms.get("at", 0.0) < NEVER, "has a time that is not 0 or later"),
-        (not 0 < terms.get("for", 1.0) < NEVER, "has a duration that is not above 0"),
-        (not 0 < terms.get("rate", 1.0) <= MOST_A_MINUTE, f"needs a rate above 0 and of at most {MOST_A_MINUTE:g}"),
+        (not 0 <= terms.get("at", 0.0) <= MOST_S, f"has a time that is not 0 or later, or beyond {MOST_S:g} s"),
+        (not 0 < terms.get("for", 1.0) <= MOST_S, f"has a duration that is not above 0, or beyond {MOST_S:g} s"),
+        (
+            not LEAST_A_MINUTE <= terms.get("rate", 1.0) <= MOST_A_MINUTE,
+            f"needs a rate above 0 (from {LEAST_A_MINUTE:g} on) and of at most {MOST_A_MINUTE:g}",
+        ),
         (terms.get("device", 0) < 0, "names a device by an index below 0"),
     ]
 

@@ -128,6 +128,7 @@ class FleetOptions(ListenOptions):
         1,
         "devices that share one slow tier (ELMoE-3D's LPDDR), its bandwidth and its capacity (1: each has its own)",
         least=1,
+        most=MOST_DEVICES,
         unit="devices",
     )
     faults: tuple[str, ...] = key(

@@ -81,7 +81,7 @@ class Key:
             whole = "a whole number of " if isinstance(value, int) and self.least else ""
             return f"{finite}{whole}at least {self.least:g}"
         if self.most is not None and value > self.most:
-            return f"at most {self.most:g}"
+            return f"at most {self.most}" if isinstance(self.most, int) else f"at most {self.most:g}"
         return "a whole number of 64 bits" if isinstance(value, int) and not -WIDEST <= value <= WIDEST else ""
 
 

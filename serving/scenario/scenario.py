@@ -19,6 +19,9 @@ BUNDLED = Path(__file__).parents[1] / "bundled"
 BUNDLED_MODEL = BUNDLED / "foreserve-moe"
 RUST_FRONT_END = "vllm-rs"
 ALL_TIERS = "all"
+TOPIC_AWARE = "topic-aware"
+# More tokens than any model holds, more sequences than a device has room for, and blocks longer than most prompts.
+MOST_TOKENS, MOST_SEQUENCES, MOST_BLOCK_TOKENS = 2**24, 16_384, 4096
 TEXTS = AUTO_TEXT, VLLM_TEXT, RECORDED_TEXT = ("auto", "vllm", "recorded")
 
 
@@ -41,6 +44,8 @@ class Scenario(FleetOptions):
         1.0,
         "emulated seconds per real second: 1 is real time, 0.1 ten times slower",
         above=0,
+        least=1e-6,
+        most=1e6,
         why="1 is real time, 0.1 ten times slower",
         unit="emulated seconds per real second",
     )
@@ -72,6 +77,7 @@ class Scenario(FleetOptions):
         0,
         "token sources that stand by to take over when one dies; each takes some 300 MB (600 on a Ray of your own)",
         least=0,
+        most=64,
         unit="sources",
     )
     edges: int = key(
@@ -95,10 +101,16 @@ class Scenario(FleetOptions):
     )
     front_end_port: int = key(8100, "HTTP port of vllm-rs, if that is the front end", least=1, most=65535)
     max_model_len: int = key(
-        32768, "longest context in tokens, if the models and the device can hold it", least=1, unit="tokens"
+        32768,
+        "longest context in tokens, if the models and the device can hold it",
+        least=1,
+        most=MOST_TOKENS,
+        unit="tokens",
     )
-    max_num_seqs: int = key(64, "most sequences in a device's batch", least=1, unit="sequences")
-    max_num_batched_tokens: int = key(8192, "most tokens in one step of a device", least=1, unit="tokens")
+    max_num_seqs: int = key(64, "most sequences in a device's batch", least=1, most=MOST_SEQUENCES, unit="sequences")
+    max_num_batched_tokens: int = key(
+        8192, "most tokens in one step of a device", least=1, most=MOST_TOKENS, unit="tokens"
+    )
     max_queue: int = key(
         1024, "most unfinished requests before clients are told to come back later", least=1, unit="requests"
     )
@@ -125,7 +137,11 @@ class Scenario(FleetOptions):
         choices=PREFILL,
     )
     prefill_chunk: int = key(
-        0, "most prompt tokens in one step (0: as many as max_num_batched_tokens leaves)", least=0, unit="tokens"
+        0,
+        "most prompt tokens in one step (0: as many as max_num_batched_tokens leaves)",
+        least=0,
+        most=MOST_TOKENS,
+        unit="tokens",
     )
     preemption: str = key(
         "recompute", "KV cache of what is preempted: recompute it, or spill it to the slow tier", choices=PREEMPTION
@@ -168,7 +184,11 @@ class Scenario(FleetOptions):
     )
     prefix_caching: bool = key(True, "let requests share the KV cache of what their prompts begin with")
     block_tokens: int = key(
-        16, "tokens in a block of the KV cache, whole ones of which prompts share", least=1, unit="tokens"
+        16,
+        "tokens in a block of the KV cache, whole ones of which prompts share",
+        least=1,
+        most=MOST_BLOCK_TOKENS,
+        unit="tokens",
     )
     slo: Mapping[str, SloClass] = field(init=False, repr=False, compare=False)
     """The SLO classes by name."""
@@ -182,6 +202,13 @@ class Scenario(FleetOptions):
         object.__setattr__(self, "token_model", token_model_of(self.token_model))
 
     def _check_admission(self) -> None:
+        if self.topic_hold_s and self.batching != TOPIC_AWARE:
+            raise ScenarioError(
+                f"`topic_hold_s` is {self.topic_hold_s:g} and `batching` is {self.batching!r}: only "
+                "topic-aware batching holds a topic back.",
+                "topic_hold_s",
+                "batching",
+            )
         if self.preemption == SPILL and self.kv_tier == ALL_TIERS:
             raise ScenarioError(
                 "`preemption` is 'spill' and `kv_tier` is 'all': there is nowhere to spill to; with `kv_tier` 'fast' "
@@ -199,7 +226,7 @@ class Scenario(FleetOptions):
     @property
     def asks_topics(self) -> bool:
         """Tell whether any policy wants to know what requests are about."""
-        return self.batching == "topic-aware" or self.placement == TOPIC or self.router_spec.asks_topics
+        return self.batching == TOPIC_AWARE or self.placement == TOPIC or self.router_spec.asks_topics
 
     def with_options(self, options: dict[str, Any]) -> "Scenario":
         """Return this scenario, overridden by the `options` that are given (not None)."""

@@ -29,7 +29,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         (["call", "127.0.0.1:9", "a.B/C"], 1, "UNAVAILABLE: "),
         (["call", "127.0.0.1:9", "a.B/C", "--ca-file", "nowhere"], 2, "TLS cannot be had with nowhere"),
         (["load", "--url", "http://127.0.0.1:9"], 1, "Nothing answers at http://127.0.0.1:9"),
-        (["load", "--rate", "0"], 2, "--rate must be above 0"),
+        (["load", "--rate", "0"], 2, "--rate must be a number above 0"),
         (["top", "http://127.0.0.1:9"], 2, "Nothing answers at http://127.0.0.1:9"),
         (["explain", "--hardware", "abacus"], 2, "There is no hardware 'abacus'"),
     ],
