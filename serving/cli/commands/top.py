@@ -24,7 +24,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 def run(args: argparse.Namespace) -> int:
     """Run `foreserve top`; return its exit code. Raise UsageError."""
-    from serving.cli.top_view import top
+    from serving.cli.top.view import top
     from serving.telemetry.status_client import base_of
 
     if args.address and args.url:

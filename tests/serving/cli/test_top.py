@@ -7,9 +7,10 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from serving.cli.history_view import blocks
 from serving.cli.main import parse
-from serving.cli.top_view import COLUMNS, TopView, bar, clock
+from serving.cli.top.devices import COLUMNS, bar, clock
+from serving.cli.top.history import blocks
+from serving.cli.top.view import TopView
 from serving.refusals import Reason, Refusal
 from serving.telemetry.metrics.snapshot import status_of
 from serving.telemetry.status import SloNow, Status
@@ -86,6 +87,24 @@ def test_all_lines_fit_into_the_terminal_and_all_columns_into_a_wide_one(width: 
     assert [column.name in head for column in COLUMNS].count(True) == sum(column.least <= width for column in COLUMNS)
     assert "SD" in text and "lpddr" in text
     assert "interactive" in text and "50.0%" in text
+
+
+@pytest.mark.parametrize("width", [72, 80, 100])
+def test_a_narrow_terminal_has_fewer_columns_and_breaks_lines_between_figures(width: int) -> None:
+    status = busy_status()
+    faulty = [
+        msgspec.structs.replace(device, hardware="stratum-l-256-flat", faults=["stall", "slow", "lpddr", "clock"])
+        for device in status.devices
+    ]
+    host = msgspec.structs.replace(status.host, too_slow="This host is too slow for this load. " * 4)
+    about = {**status.about, "model": "qwen3-30b-a3b", "hardware": "stratum-l-256-flat"}
+    text = printed(msgspec.structs.replace(status, devices=faulty, host=host, about=about), width)
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= width and "…" not in text
+    assert all(line.startswith(" ") for line in lines if line)
+    for whole in ("J/token   ", " p99 10 ms", "0.0% of tokens not ready", "tokens/s", "stall", "lpddr"):
+        assert any(whole in line for line in lines), whole
+    assert any(re.search(r"tokens/s   0\.01\d J/token   \d", line) for line in lines)
 
 
 def test_tiers_have_the_names_of_the_hardware() -> None:

@@ -1,0 +1,1 @@
+"""`foreserve top`: the view of a running emulation in a terminal."""
