@@ -63,7 +63,8 @@ def _answered(
     from serving.token_source.rendezvous import meet_in
 
     meet_in(folder)
-    llm = LLM(token_model, max_model_len=CONTEXT, **(_routing() if routed else {}), **(_on_cpu() if on_cpu() else {}))
+    engine = (_routing() if routed else {}) | (_on_cpu() if on_cpu() else {})
+    llm = LLM(token_model, max_model_len=CONTEXT, use_tqdm_on_load=False, **engine)
     params = [SamplingParams(max_tokens=max_tokens, seed=seed + index) for index in range(len(asked))]
     outputs = llm.chat([[{"role": "user", "content": prompt}] for _, prompt in asked], params, use_tqdm=False)
     found = []

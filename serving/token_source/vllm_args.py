@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import warnings
 from argparse import Namespace
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
@@ -47,6 +48,8 @@ def prepare_environment(token_model: str, threads: int = 1) -> None:
         "HF_HUB_OFFLINE": "0" if not Path(token_model).is_dir() and hub_found() else "1",
         "VLLM_NO_USAGE_STATS": "1",
         "VLLM_LOGGING_LEVEL": "ERROR",
+        # Torch would say on which NUMA nodes it takes memory.
+        "TORCH_CPP_LOG_LEVEL": "ERROR",
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
         "VLLM_CPU_KVCACHE_SPACE": "1",
         # The token source must not claim cores for itself: the devices' deadlines come first.
@@ -88,8 +91,10 @@ def provide_cache(folder: Path) -> None:
 
 
 def hush() -> None:
-    """Silence the logger that warns that there is no Triton, which the CPU build does without."""
+    """Silence what only vLLM's developers could mend: that there is no Triton, which the CPU build does without, and
+    that vLLM looks through names of torch's that are deprecated."""
     logging.getLogger("torch._library.triton").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", category=FutureWarning, module=r"vllm\.")
 
 
 def on_cpu() -> bool:

@@ -1,6 +1,8 @@
 """Settings of vLLM that depend on its build."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -40,3 +42,18 @@ def test_a_gpu_samples_by_our_worker_and_a_bundled_model_leaves_its_memory_to_ot
     assert f"--worker-cls={GPU_WORKER}" in flags
     assert all((flag in flags) == bundled for flag in BUNDLED_ON_GPU)
     assert not {"--enforce-eager", "--dtype=float32"} & set(flags)
+
+
+def test_what_only_vllms_developers_could_mend_is_not_told() -> None:
+    """`record` and `locality` have vLLM in their own process, and print what they found."""
+    program = (
+        "import sys, warnings\n"
+        "from serving.token_source.vllm_args import prepare_environment\n"
+        "prepare_environment(sys.argv[1])\n"
+        "warnings.warn_explicit('of torch', FutureWarning, 'dispatcher.py', 1, 'vllm.triton_utils.dispatcher')\n"
+        "import os; print(os.environ['TORCH_CPP_LOG_LEVEL'])\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "TORCH_CPP_LOG_LEVEL"}
+    command = [sys.executable, "-c", program, Scenario().token_model]
+    said = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert (said.stdout, said.stderr) == ("ERROR\n", "")
