@@ -2,8 +2,9 @@
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from serving.cli.named_options import naming_options
 from serving.scenario.key import key_fields
 from serving.scenario.kind import Kind
 from serving.scenario.options import KEYS, options_of, parser_of
@@ -34,8 +35,15 @@ def add_scenario(parser: argparse.ArgumentParser) -> None:
 def scenario_of(args: argparse.Namespace) -> Scenario:
     """Return the scenario that the command line asks for. Raise ScenarioError."""
     scenario = load_scenario(args.scenario) if args.scenario else Scenario()
+    options = _given(args)
+    with naming_options(options):
+        return scenario.with_options({key: tuple(v) if type(v) is list else v for key, v in options.items()})
+
+
+def _given(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the keys that the command line sets, with what it says."""
     options = {field.name: getattr(args, field.name) for field in key_fields(Scenario)}
-    return scenario.with_options({key: tuple(v) if type(v) is list else v for key, v in options.items()})
+    return {key: value for key, value in options.items() if value is not None}
 
 
 def prepare_of(args: argparse.Namespace) -> "PreparedScenario":
@@ -44,5 +52,5 @@ def prepare_of(args: argparse.Namespace) -> "PreparedScenario":
     from serving.edge.preflight import prepare
 
     scenario = scenario_of(args)
-    with located_in(args.scenario):
+    with naming_options(_given(args)), located_in(args.scenario):
         return prepare(scenario)

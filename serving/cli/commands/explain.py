@@ -35,6 +35,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 def run(args: argparse.Namespace) -> int:
     """Run `foreserve explain`; return its exit code."""
+    from serving.cli.named_options import naming_options
     from serving.presentation.wide_console import wide_console
     from serving.reports.explain import show
     from serving.reports.explanation import Drafts, explained
@@ -42,9 +43,9 @@ def run(args: argparse.Namespace) -> int:
 
     told = {name: getattr(args, name) for name in (*EMULATED, "draft", "acceptance", "law", "width", "verify")}
     # What `serve` refuses means nothing here either.
-    scenario = Scenario(
-        **{name: value for name, value in told.items() if value is not None}, depth=str(args.depth or "")
-    )
+    given = {name: value for name, value in told.items() if value is not None} | {"depth": str(args.depth or "")}
+    with naming_options(given):
+        scenario = Scenario(**given)
     tree = (args.depth, args.width, args.verify)
     drafts = Drafts(scenario.members[0].draft or None, tree, args.acceptance)
     names = (args.system, args.hardware, args.model, args.law)

@@ -47,3 +47,26 @@ def test_an_option_that_is_not_in_the_file_is_told_with_the_file(tmp_path: Path)
     assert str(caught.value).startswith(f"{path}: ")
     with pytest.raises(UnknownName, match=r"^There is no hardware 'dgx'"):
         prepare_of(make_parser().parse_args(["serve", *options]))
+
+
+def test_an_option_is_named_where_the_command_line_set_the_key_and_the_key_where_the_file_did(tmp_path: Path) -> None:
+    path = tmp_path / "it.toml"
+    path.write_text("devices = 1\nblock_tokens = 9999\n")
+    with pytest.raises(ScenarioError, match="`block_tokens` is 9999"):
+        prepare_of(make_parser().parse_args(["serve", str(path)]))
+    for words, said in (
+        (["--max-num-seqs", "0"], "`--max-num-seqs` (max_num_seqs) is 0: it must be a whole number of at least 1."),
+        (["--width", "3", "--draft", "none"], "`--width` is set, and nothing drafts (`--draft`): "),
+        (["--swap", "pays"], "`--swap` is 'pays' and `placement` is 'lru': "),
+        (["--fault", "x"], "An entry of `--fault` (faults), 'x', has no kind"),
+    ):
+        with pytest.raises(ScenarioError) as caught:
+            prepare_of(make_parser().parse_args(["serve", *words]))
+        assert str(caught.value).startswith(said)
+
+
+def test_explain_names_its_options() -> None:
+    args = make_parser().parse_args(["explain", "--acceptance", "measured"])
+    with pytest.raises(ScenarioError) as caught:
+        args.run(args)
+    assert str(caught.value) == "`--acceptance` is set, and nothing drafts (`--draft`): only drafts are accepted."

@@ -201,10 +201,16 @@ def test_limits_are_of_the_key_that_is_shown() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--tls-cert", "/nowhere", "--tls-key", "/nowhere"], "`tls_cert` is '/nowhere', which cannot be read"),
-        (["--tls-cert", "/nowhere"], "`tls_cert` is set, and `tls_key` is not"),
-        (["--api-key-file", "/nowhere"], "`api_key_file` is '/nowhere', which cannot be read"),
-        (["--admin-key-file", "/dev/null"], "`admin_key_file` is '/dev/null', which has no key in it"),
+        (
+            ["--tls-cert", "/nowhere", "--tls-key", "/nowhere"],
+            "`--tls-cert` (tls_cert) is '/nowhere', which cannot be read",
+        ),
+        (["--tls-cert", "/nowhere"], "`--tls-cert` (tls_cert) is set, and `tls_key` is not"),
+        (["--api-key-file", "/nowhere"], "`--api-key-file` (api_key_file) is '/nowhere', which cannot be read"),
+        (
+            ["--admin-key-file", "/dev/null"],
+            "`--admin-key-file` (admin_key_file) is '/dev/null', which has no key in it",
+        ),
     ],
 )
 def test_what_is_wrong_is_told_before_anything_is_started_and_so_is_a_key_that_ps_saw(
