@@ -69,4 +69,7 @@ def bucket(value: float, of_octave: int) -> float:
 def _decoding(sequences: int, kv: int, prompt_tokens: int = 0) -> StepPlan:
     context = round((kv + 0.5) * KV_TOKENS / sequences)
     new, each = np.ones(sequences, dtype=np.int64), np.full(sequences, context, dtype=np.int64)
-    return StepPlan(np.append(new, prompt_tokens), np.append(each, 0)) if prompt_tokens else StepPlan(new, each)
+    if not prompt_tokens:
+        return StepPlan(new, each)
+    # A bucket of prompts may be of a single token, which decodes nothing either.
+    return StepPlan(np.append(new, prompt_tokens), np.append(each, 0), decoding=np.arange(sequences))

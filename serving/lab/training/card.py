@@ -128,11 +128,11 @@ Muon for the matrices inside the layers (rate {s["matrix_rate"]:g}), AdamW for e
 {s["other_rate"]:g}); up in {s["warm_up"]} steps, level, and linearly to zero in the last {s["fall"]:,}. Tokens
 that the assistant doesn't write weigh a quarter in the loss. Segments of up to {s["segment"]} tokens, of which
 {s["alone"]:.0%} are one document; of the last {s["long"]:,} steps one in {s["long_every"]} has conversations of up to
-{s["long_tokens"]:,} tokens in half of its parts, in which what was told first is asked for last, so that text stays as
-good in long contexts and short ones are not forgotten. No token is dropped. Auxiliary losses of the routers: balance
-over many batches together {s["balance"]:g} (none within a batch, a segment or a topic); the
-sameness of topics {s["same"]:g}, as long as a topic's use is less than {DISTINCT:g} bits apart from that of all (in so
-short a run that doesn't come by itself); {IDLENESS:g} on what an expert lacks of {IDLE:.0%} of an even share; z-loss
+{s["long_tokens"]:,} tokens in half of its parts, in which what was told first is asked for last, so that long
+contexts are learnt (how well: below) and short ones are not forgotten. No token is dropped.
+Auxiliary losses of the routers: balance over many batches together {s["balance"]:g} (none within a
+batch, a segment or a topic); the sameness of topics {s["same"]:g}, as long as a topic's use is
+less than {DISTINCT:g} bits apart from that of all (in so short a run that doesn't come by itself); {IDLENESS:g} on what an expert lacks of {IDLE:.0%} of an even share; z-loss
 {ROUTER_Z:g}.
 
 ![loss](loss.png)
