@@ -132,8 +132,8 @@ that the assistant doesn't write weigh a quarter in the loss. Segments of up to 
 contexts are learnt (how well: below) and short ones are not forgotten. No token is dropped.
 Auxiliary losses of the routers: balance over many batches together {s["balance"]:g} (none within a
 batch, a segment or a topic); the sameness of topics {s["same"]:g}, as long as a topic's use is
-less than {DISTINCT:g} bits apart from that of all (in so short a run that doesn't come by itself); {IDLENESS:g} on what an expert lacks of {IDLE:.0%} of an even share; z-loss
-{ROUTER_Z:g}.
+less than {DISTINCT:g} bits apart from that of all (in so short a run that doesn't come by itself); {IDLENESS:g} on
+what an expert lacks of {IDLE:.0%} of an even share; z-loss {ROUTER_Z:g}.
 
 ![loss](loss.png)
 """
