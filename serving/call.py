@@ -31,7 +31,7 @@ class Call:
     connection past the application, where that is possible. `judging` are judgements of its requests, by the same ids,
     that come from another process: nothing is answered before they are there. `recorded` tells whether the text was
     recorded before (None: undecided), `needs_model` that it can't be; so it is until the request's fields have been
-    read.
+    read. Devices could see its arrival from `posted_s` on (None: from when their schedulers had its requests).
     """
 
     arrival_s: float
@@ -47,6 +47,7 @@ class Call:
     needs_model: bool = True
     judging: dict[str, "asyncio.Future[None]"] = field(default_factory=dict)
     counted: int = 0
+    posted_s: float | None = None
     admitted: dict[str, AdmissionRequest] = field(default_factory=dict)
     at_end: list[Callable[[], None]] = field(default_factory=list)
 

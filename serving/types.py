@@ -96,7 +96,8 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
     prefill that has chunks to come. `seeds`, `released` and `remaining` [n] are of the requests, and of the tokens that
     they have had and may yet have. No `ids`: nothing to do before `until_s`, the next arrival that is known. `found`
     stands beside `started`: the tokens of each that the prefix cache had. `kv_events` are what became of that cache
-    since the batch before, where somebody follows it. The `outlook` is beyond these steps.
+    since the batch before, where somebody follows it. The `outlook` is beyond these steps. Live, `news_s` are real
+    seconds from an arrival to the scheduler, of the requests of which it has heard since then.
     """
 
     ids: list[str]
@@ -122,6 +123,7 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
     found: list[int] = []
     kv_events: list[KvEvent] = []
     outlook: Outlook = Outlook()
+    news_s: list[float] = []
 
     @property
     def preemptions(self) -> int:
@@ -207,9 +209,9 @@ class StepRecord(msgspec.Struct, frozen=True, array_like=True):
     verifying), `update_s` (of the draft's experts, where it is not hidden) and `moved_s` (experts and KV between the
     tiers, before the step) add up to the latency. `accepted_by` [depth + 1] counts the sequences that drafted by how
     many of their drafts were accepted. `hits_beyond_hb` are what the paper's law has beyond what HB holds, and
-    `unpublished` is 1 if the step is beyond what the device's paper published (`device_model.step.StepCost`). In
-    virtual time equal steps may be told of as one: then `steps` is how many, figures that can be added are their sums,
-    and `kv_tokens` are those of the first.
+    `unpublished` is 1 if the step is beyond what the device's paper published (`device_model.step.StepCost`). `news_s`
+    are those of the batch, in its first step. In virtual time equal steps may be told of as one: then `steps` is how
+    many, figures that can be added are their sums, and `kv_tokens` are those of the first.
     """
 
     device: int
@@ -251,6 +253,7 @@ class StepRecord(msgspec.Struct, frozen=True, array_like=True):
     unpublished: int = 0
     width: int = 0
     verified: int = 0
+    news_s: list[float] = []
 
 
 class DroppedMessages(msgspec.Struct, frozen=True, array_like=True):

@@ -13,6 +13,7 @@ from rich.console import Console
 from serving.bench.device_model import probes
 from serving.bench.live import cpu_us, live
 from serving.bench.metrics import metrics_cost
+from serving.bench.news import news
 from serving.bench.scheduler import decisions
 from serving.bench.servers import HARDWARE, MODEL, Servers, front_end_options, front_end_url, has_rust_front_end, load
 from serving.bench.study import POINTS, sweep_pace
@@ -98,6 +99,7 @@ PARTS: dict[str, tuple[str, Part]] = {
     "study": ("Studies", lambda servers, quick: sweep_pace(QUICK_POINTS if quick else POINTS)),
     "pacing": ("Pacing of devices", pacing),
     "live": ("What clients see", lambda servers, quick: list(live(servers, QUICK_TOKENS if quick else TOKENS))),
+    "news": ("News of arrivals", lambda servers, quick: list(news(servers, quick))),
     "cpu_us": ("What a token costs", lambda servers, quick: cpu_us(servers, QUICK_TOKENS if quick else TOKENS)),
     "stream": ("Streams of an instant device", streaming),
 }

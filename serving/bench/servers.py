@@ -48,8 +48,16 @@ class Servers:
     @contextmanager
     def running(self, devices: int, speed: float, *options: str) -> Iterator[ServerProcess]:
         """Run a server of `devices` devices, with more `options`, and yield it."""
-        scenario = ("--hardware", HARDWARE, "--mode", "fixed-ar", "--devices", str(devices), "--speed", str(speed))
-        with server(*scenario, "--token-model", self._token_model, *options, quiet=True) as child:
+        with self.default(
+            devices, "--hardware", HARDWARE, "--mode", "fixed-ar", "--speed", str(speed), *options
+        ) as child:
+            yield child
+
+    @contextmanager
+    def default(self, devices: int, *options: str) -> Iterator[ServerProcess]:
+        """Run a server of `devices` devices in the default scenario but for `options`, and yield it."""
+        count = ("--devices", str(devices))
+        with server(*count, "--token-model", self._token_model, *options, quiet=True) as child:
             yield child
 
 

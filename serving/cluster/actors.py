@@ -5,6 +5,7 @@ from typing import Any
 
 import ray
 
+from serving.clock import ClockOrigin, WallClock
 from serving.cluster.endpoints.rpc_endpoint import RpcEndpoint
 from serving.cluster.endpoints.scheduler import SchedulerService
 from serving.cluster.endpoints.tier import TierService
@@ -72,9 +73,9 @@ class LpddrActor:
 class SchedulerActor:
     """The actor of a device's scheduler; it pokes the device when its requests or limits have changed."""
 
-    def __init__(self, index: int, realtime: bool, edge: Address) -> None:
+    def __init__(self, index: int, clock: ClockOrigin, realtime: bool, edge: Address) -> None:
         become_urgent(realtime)
-        self._service = service = SchedulerService()
+        self._service = service = SchedulerService(WallClock(*clock))
         plans: list[Callable[..., Any]] = [service.limit, service.plan]
         requests: list[Callable[..., Any]] = [service.submit, service.abort, service.remember]
         self._endpoint = RpcEndpoint(f"scheduler-{index}", edge, [*plans, *requests])

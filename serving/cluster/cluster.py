@@ -71,7 +71,7 @@ class Cluster:
             device=HbXpu.options(**place).remote(
                 index, self.clock, self.edge, self.realtime, self.scenario.token_ahead
             ),
-            scheduler=SchedulerActor.options(**place).remote(index, self.realtime, self.edge),
+            scheduler=SchedulerActor.options(**place).remote(index, self.clock, self.realtime, self.edge),
             tier=self.tiers[group],
         )
 

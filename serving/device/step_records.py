@@ -54,4 +54,5 @@ def planned_record(
         unpublished=round(cost.unpublished),
         width=shape.width if shape else 0,
         verified=priced.drafts * shape.verify_tokens if shape else 0,
+        news_s=batch.news_s if first else [],
     )

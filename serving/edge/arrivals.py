@@ -27,6 +27,7 @@ class Arrivals:
         if (left_s := LONGEST_AWAITED_S - self._clock.late(call.arrival_s)) > 0:
             self._instants[id(call)] = call.arrival_s
             self._post(min(self._instants.values()))
+            call.posted_s = self._clock.now()
             call.at_end.append(partial(self._end, call))
             asyncio.get_running_loop().call_later(left_s, self._end, call)
 

@@ -101,6 +101,7 @@ class RemoteCore(RefusedCalls):
             params.extra_args or {},
             call.needs_model or needs_model(params),
             params.temperature > 0,
+            call.posted_s,
         )
         task = call.judging[id] = asyncio.create_task(self._judge(call, message))
         task.add_done_callback(lambda done: done.cancelled() or done.exception())

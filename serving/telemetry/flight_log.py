@@ -19,7 +19,8 @@ NAME = "x-request-id"
 class FlightRecord(msgspec.Struct, frozen=True):
     """The log entry of a request that ended. Instants are emulated; None means never. `name` is its client's (the
     header `X-Request-Id`), or "". `place` counts the requests sent to devices before it. It began at `started_s`, had
-    `tokens` from `first_s` to `last_s`, and ended for the reason `finish`."""
+    `tokens` from `first_s` to `last_s`, and ended for the reason `finish`. Devices could see from
+    `posted_s` on that it had come."""
 
     request: Request
     name: str
@@ -30,6 +31,7 @@ class FlightRecord(msgspec.Struct, frozen=True):
     last_s: float
     tokens: int
     finish: str
+    posted_s: float | None = None
 
     @property
     def id(self) -> str:
@@ -66,6 +68,7 @@ def record_of(flight: Flight, place: int) -> FlightRecord:
         last_s=flight.last_s,
         tokens=len(flight.tokens),
         finish=flight.finish,
+        posted_s=flight.call.posted_s if flight.call else None,
     )
 
 

@@ -20,7 +20,13 @@ from serving.types import StepRecord
 # Rows in a group: the most that are held in memory, and some milliseconds to write.
 GROUP = 1024
 COMPONENTS = {"energy_j": Energy._fields, "traffic_bytes": Traffic._fields}
-TYPES = {int: pa.int64(), float: pa.float64(), str: pa.string(), list[int]: pa.list_(pa.int64())}
+TYPES = {
+    int: pa.int64(),
+    float: pa.float64(),
+    str: pa.string(),
+    list[int]: pa.list_(pa.int64()),
+    list[float]: pa.list_(pa.float64()),
+}
 
 
 def type_of(field: msgspec.structs.FieldInfo) -> Any:

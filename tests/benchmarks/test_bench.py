@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ def test_the_benchmark_gives_its_figures() -> None:
     result = subprocess.run([foreserve, "bench", "--quick", "--json"], capture_output=True, text=True, timeout=1780)
     assert result.returncode == 0, result.stderr
     figures = json.loads(result.stdout)
-    assert set(figures) >= {"pacing", "live", "cpu_us", "probe", "stream"}
+    assert set(figures) >= {"pacing", "live", "news", "cpu_us", "probe", "stream"}
     assert [row["draft"] for row in figures["probe"]] == ["none", "eagle", "elastic"]
     assert {row["waiting"] for row in figures["decisions"]} == {10, 100, 1_000, 10_000}
     assert figures["virtual"]["steps_per_s_analytic"] > 0 and figures["virtual"]["requests_per_s"] > 0
@@ -28,6 +29,10 @@ def test_the_benchmark_gives_its_figures() -> None:
     assert [row["streams"] for row in figures["live"] if row["edge"] == "http"] == [16, 64, 64, 256, 1000, 1000]
     # The speed is worked out for steps of this length.
     assert all(0.8 < row["modelled_ms"] / row["step_ms"] < 1.2 for row in figures["live"])
+    assert [(row["edges"], row["busy_core"]) for row in figures["news"]] == list(product((1, 2), (False, True)))
+    for row in figures["news"]:
+        assert 0 <= row["slips"] <= row["arrivals"] > row["users"]
+        assert all(0 < row[f"{way}_p50_ms"] <= row[f"{way}_p99_ms"] for way in ("board", "scheduler"))
     assert all(cost > 0 for cost in figures["cpu_us"].values())
     assert all(figures["stream"][name] > 0 for name in ("http_tokens_per_s", "grpc_tokens_per_s", "ready_s"))
 

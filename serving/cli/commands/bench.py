@@ -11,7 +11,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     add_json(bench)
     add_token_model(bench)
     bench.add_argument("--quick", action="store_true", help="shorter runs, rougher figures")
-    parts = ("probe", "decisions", "metrics", "virtual", "study", "pacing", "live", "cpu_us", "stream")
+    parts = ("probe", "decisions", "metrics", "virtual", "study", "pacing", "live", "news", "cpu_us", "stream")
     bench.add_argument("--only", choices=parts, metavar="PART", help=f"measure one alone: {', '.join(parts)}")
     bench.set_defaults(run=run)
 

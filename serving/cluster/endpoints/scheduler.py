@@ -2,6 +2,9 @@
 
 import threading
 
+import msgspec
+
+from serving.clock import WallClock
 from serving.cluster.streams.rpc import RpcTeller
 from serving.cluster.streams.sockets import Address
 from serving.cluster.supervision.deaths import StateLost
@@ -12,9 +15,10 @@ from serving.types import Batch, Done, Request
 
 class SchedulerService:
     """A service without a scheduler until it is reset: after a restart it is told of all requests once it is
-    connected."""
+    connected. By `clock` it tells how long the news of arrivals took."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: WallClock) -> None:
+        self._clock, self._news_s = clock, list[float]()
         self._lock = threading.Lock()
         self._scheduler: Scheduler | None = None
         self._device: RpcTeller | None = None
@@ -38,6 +42,9 @@ class SchedulerService:
         with self._lock:
             if self._scheduler is not None:
                 self._scheduler.submit(request)
+                # One that another instance had is no news.
+                if not request.released and not request.kv_lost:
+                    self._news_s.append(self._clock.late(request.arrival_s))
                 self._poke()
 
     def abort(self, request_ids: list[str]) -> None:
@@ -70,7 +77,10 @@ class SchedulerService:
         with self._lock:
             if self._scheduler is None:
                 raise StateLost("The scheduler was restarted.")
-            return self._scheduler.plan(at_s, now_s, last_s, done)
+            batch = self._scheduler.plan(at_s, now_s, last_s, done)
+            if self._news_s and batch.ids:
+                batch, self._news_s = msgspec.structs.replace(batch, news_s=self._news_s), []
+            return batch
 
     def _poke(self) -> None:
         assert self._device is not None

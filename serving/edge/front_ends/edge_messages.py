@@ -22,7 +22,7 @@ NO_ANSWER = 0
 
 class AdmissionCall(msgspec.Struct, array_like=True, frozen=True):
     """A request of a call asks to be admitted: `id` is vLLM's, `call` the number of the call at its edge, from which
-    `route`, `arrival_s`, `headers` and `body` are (see `Call`).
+    `route`, `arrival_s`, `posted_s`, `headers` and `body` are (see `Call`).
 
     Of what is `asked` the options are not read yet. `needs_model` tells that its text can't be recorded, `by_chance`
     that it is sampled.
@@ -39,6 +39,7 @@ class AdmissionCall(msgspec.Struct, array_like=True, frozen=True):
     extra_args: dict[str, Any]
     needs_model: bool
     by_chance: bool
+    posted_s: float | None = None
 
 
 class Judgement(msgspec.Struct, array_like=True, frozen=True):

@@ -127,6 +127,7 @@ class OwnEdge(FrontEnd):
         """Begin a call, as it arrived at the edge."""
         headers, needs_model = message.headers, message.needs_model
         call = Call(message.arrival_s, headers, message.body, route=message.route, needs_model=needs_model)
+        call.posted_s = message.posted_s
         call.at_end.append(lambda: self._core.ended(call))
         self._calls[message.call] = call
         return call

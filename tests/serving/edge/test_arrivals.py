@@ -38,6 +38,7 @@ def test_a_call_is_posted_until_it_was_sent_or_has_ended() -> None:
         arrivals.begin(ended)
         arrivals.begin(sent)
         assert posted == [ended.arrival_s, sent.arrival_s]
+        assert sent.posted_s is not None and now_s <= sent.posted_s <= CLOCK.now()
         arrivals.sent(sent)
         await asyncio.sleep(TRANSIT_S * 2)
         assert posted[2:] == [ended.arrival_s]
@@ -56,7 +57,7 @@ def test_nobody_waits_long_for_a_call_nor_for_one_that_came_long_ago() -> None:
         arrivals = Arrivals(CLOCK, posted.append)
         old, lasting = Call(CLOCK.now() - 2 * LONGEST_AWAITED_S), Call(CLOCK.now())
         arrivals.begin(old)
-        assert posted == []
+        assert posted == [] and old.posted_s is None
         arrivals.begin(lasting)
         await asyncio.sleep(LONGEST_AWAITED_S * 2)
         assert posted == [lasting.arrival_s, NONE]

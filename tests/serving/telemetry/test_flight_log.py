@@ -25,12 +25,15 @@ def test_what_is_read_is_what_the_scheduler_took_and_what_came_of_it(tmp_path: P
     with FlightLog(tmp_path / "flights.jsonl") as log:
         edge = Edge(observers=(log,))
         for request in REQUESTS:
-            edge.submit(request, Call(request.arrival_s, headers=[(b"x-request-id", f"my-{request.id}".encode())]))
+            call = Call(request.arrival_s, headers=[(b"x-request-id", f"my-{request.id}".encode())])
+            call.posted_s = request.arrival_s + 0.001
+            edge.submit(request, call)
         edge.run()
     found = sorted(read_flight_log(tmp_path / "flights.jsonl"), key=lambda each: each.place)
     assert [each.arriving() for each in found] == REQUESTS
     assert [(each.name, each.device, each.finish) for each in found] == [(f"my-{id}", 0, "length") for id in "abc"]
     assert [each.tokens for each in found] == [60, 30, 1]
+    assert [each.posted_s for each in found] == [request.arrival_s + 0.001 for request in REQUESTS]
     assert all(each.arrival_s <= (each.started_s or 0) < (each.first_s or 0) <= each.last_s for each in found)
 
 

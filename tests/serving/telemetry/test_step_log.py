@@ -33,6 +33,7 @@ RECORD = StepRecord(
     drafted=10,
     accepted=7,
     accepted_by=[0, 0, 1, 0, 0, 1],
+    news_s=[0.002],
 )
 
 

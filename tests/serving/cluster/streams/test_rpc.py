@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from device_model.step import StepCosts, StepPlan
+from serving.clock import WallClock
 from serving.cluster.actor_proxies import RemoteModel, RemotePlanner, TierLease
 from serving.cluster.device_calls import DeviceCalls
 from serving.cluster.endpoints.scheduler import SchedulerService
@@ -154,7 +155,7 @@ def test_the_device_model_says_the_same_from_afar(actor: Actor) -> None:
 
 
 def test_a_scheduler_from_afar_forgets_what_it_is_not_told_again(actor: Actor) -> None:
-    service = SchedulerService()
+    service = SchedulerService(WallClock(time.time()))
     actor.live(service.plan, service.submit, service.abort, service.limit)
     client = RpcClient(actor)
     planner = RemotePlanner(client)
@@ -166,6 +167,19 @@ def test_a_scheduler_from_afar_forgets_what_it_is_not_told_again(actor: Actor) -
     assert isinstance(batch, Batch) and batch.ids == ["a"] and batch.new_tokens == [10]
     client.tell("abort", ["a", "never there"])
     assert planner.plan(0.1, 0.1, 0.0, Done(1)).ids == []
+
+
+def test_a_scheduler_tells_once_how_long_the_news_of_an_arrival_took(actor: Actor) -> None:
+    clock = WallClock(time.time() - 100.0, speed=2.0)
+    service = SchedulerService(clock)
+    actor.live(service.plan)
+    service.reset(actor.at, LIMITS, RULES)
+    service.submit(Request("a", clock.now() - 1.0, 10, 5))
+    service.submit(Request("begun elsewhere", 0.0, 10, 5, released=2))
+    service.submit(Request("of a device that is gone", 0.0, 10, 5, kv_lost=True))
+    (late_s,) = service.plan(clock.now(), clock.now(), -1.0, Done()).news_s
+    assert late_s == pytest.approx(0.5, abs=0.1), "real seconds"
+    assert service.plan(clock.now(), clock.now(), 0.0, Done(1)).news_s == []
 
 
 def test_a_lease_is_waited_for_once_and_later_ones_hold_when_they_are_here(actor: Actor) -> None:
