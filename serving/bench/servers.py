@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import Any
 
 import httpx
+import numpy as np
 import uvloop
 
 from serving.edge.front_ends.rust_front_end import find_binary
@@ -24,6 +25,7 @@ from serving.usage_error import UsageError
 HARDWARE, MODEL = "elmoe3d-8gb", "qwen3-30b-a3b"
 INPUT_TOKENS = 8
 FRONT_END_S = 30.0
+START_SEED = 1
 
 
 class Servers:
@@ -89,8 +91,10 @@ def front_end_url(options: tuple[str, ...]) -> str:
 def stand_still(url: str, devices: int, seconds: float, spread_s: float) -> None:
     """Have the devices of a server stand still for so many emulated seconds from now on; they go on one after the
     other, within `spread_s` more. Raise RuntimeError."""
-    for device in range(devices):
-        for_s = seconds + spread_s * device / devices
+    # At random, as a fleet's: with even distances many can be in step, as 125 ms are two and a half steps of 50 ms.
+    starts_s = sorted(np.random.default_rng(START_SEED).uniform(0.0, spread_s, devices))
+    for device, start_s in enumerate(starts_s):
+        for_s = seconds + start_s
         answer = httpx.post(f"{url}/foreserve/v1/faults", json={"fault": f"stall: for={for_s}, device={device}"})
         if answer.status_code != HTTPStatus.OK:
             raise RuntimeError(f"device {device} cannot stand still: {answer.text}")
