@@ -133,14 +133,15 @@ def test_the_default_loses_to_no_fixed_mode_at_inconvenient_places(system: str, 
 def test_each_pair_goes_down_a_short_ramp_as_up_and_wavers_above_the_worse_mode(
     system: str, draft: str, model: str
 ) -> None:
-    """On 4 and 8 GB in turn, with prompts from short to long."""
+    """On 4 and 8 GB in turn, with prompts from short to long. Of one seed a run is 1 to 2 % off another, and so may the
+    modes be apart."""
     number = PAIRS.index((system, draft)) + MODELS.index(model)
     hardware, prompt = ("elmoe3d-4gb", "elmoe3d-8gb")[number % 2], (64, 256, 500, 2000)[number % 4]
     base = Scenario(system=system, hardware=hardware, model=model, draft=draft)
     ramp, *wavers = up_and_down(4, 60.0), wavering(1, 4, 3.0, 15), wavering(2, 12, 8.0, 6)
-    for stages, seeds in ((ramp, 3), *((each, 1) for each in wavers)):
+    for stages in (ramp, *wavers):
         of = {
-            mode: runs_of(dataclasses.replace(base, mode=mode), tuple(stages), prompt, 256, seeds)
+            mode: runs_of(dataclasses.replace(base, mode=mode), tuple(stages), prompt, 256, 3)
             for mode in ("tau", *FIXED)
         }
         assert of["tau"].changes_a_minute <= MOST_CHANGES
