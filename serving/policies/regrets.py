@@ -17,6 +17,8 @@ from serving.policies.turnover import TokenCost, token_cost
 # The buckets of an octave of answers' lengths.
 OF_ANSWERS = 2
 KEPT = 4096
+# A token that costs nothing at all would be one of which nothing is known.
+NEARLY_NOTHING = 1e-12
 
 
 class DecodeBatch(NamedTuple):
@@ -81,7 +83,7 @@ class RegretTable:
 
     def token_cost(self, batch: DecodeBatch, by_energy: bool) -> float:
         """Return what a token costs later, in the better mode: seconds, or joules."""
-        return min(self._costs_of(batch, by_energy)).decoding
+        return max(NEARLY_NOTHING, min(self._costs_of(batch, by_energy)).decoding)
 
     def _costs_of(self, batch: DecodeBatch, by_energy: bool) -> list[TokenCost]:
         share = max(1, round(SHARES * batch.ext_bytes_per_s / self._ext_bytes_per_s))
