@@ -18,6 +18,7 @@ title = "Policies of our own beside those that were there"
 [axes]
 batching = ["fcfs", "shortest-first"]
 mode = ["tau", "patient"]
+load = [0.25, 1.0]
 [scenario]
 max_num_seqs = 8
 [workload]
@@ -102,10 +103,11 @@ def test_policies_are_a_file_each_and_do_something(extended: Path, tmp_path: Pat
     study = tmp_path / "own.toml"
     study.write_text(STUDY, encoding="utf-8")
     told = json.loads(foreserve(extended, "study", str(study), "--json", "--out", str(tmp_path / "out")))
-    points = {(point["batching"], point["mode"]): point for point in told["points"]}
-    assert len(points) == 4
-    assert points["shortest-first", "tau"]["ttft_mean_s"] < points["fcfs", "tau"]["ttft_mean_s"]
-    assert points["fcfs", "patient"]["sd_share"] < points["fcfs", "tau"]["sd_share"]
+    points = {(point["batching"], point["mode"], point["load"]): point for point in told["points"]}
+    assert len(points) == 8
+    assert points["shortest-first", "tau", 1.0]["ttft_mean_s"] < points["fcfs", "tau", 1.0]["ttft_mean_s"]
+    # At the full load drafting saves two fifths of the time, all the time.
+    assert points["fcfs", "patient", 0.25]["sd_share"] < points["fcfs", "tau", 0.25]["sd_share"]
 
 
 def test_a_command_is_a_file(extended: Path) -> None:
