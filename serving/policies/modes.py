@@ -53,9 +53,9 @@ class NoRegrets:
         """Return as many steps as there may be."""
         return MANY
 
-    def token_cost(self, batch: DecodeBatch, by_energy: bool) -> float:
-        """Return 0: there is but one way."""
-        return 0.0
+    def token_cost(self, batch: DecodeBatch, by_energy: bool) -> float | None:
+        """Return that nobody knows."""
+        return None
 
 
 class Bounds(NamedTuple):
@@ -81,7 +81,9 @@ class Modes:
     def __init__(self, policy: ModePolicy, depths: tuple[int, ...], regrets: Regrets, objective: str = SPEED) -> None:
         self._policy, self._depths, self._regrets = policy, depths, regrets
         self._by_energy = objective == ENERGY
-        self._drafting, self._token_cost = False, 0.0
+        self._drafting = False
+        # What a token costs later, where a step beside prompts may go several ways.
+        self._token_cost: float | None = None
         # The last batch that was judged: when it began, and in all of its steps the time, and the tokens of prompts and
         # of decoding.
         self._began_s = self._planned_s = self._planned_tokens = 0.0
@@ -115,7 +117,7 @@ class Modes:
         either = {PLAINLY: (PLAIN,), DRAFTING: self._depths, EITHER: (PLAIN, *self._depths)}
         depths = either[verdict.mode]
         asks = batch.prompt_tokens and len(depths) > 1
-        self._token_cost = self._regrets.token_cost(batch, self._by_energy) if asks else 0.0
+        self._token_cost = self._regrets.token_cost(batch, self._by_energy) if asks else None
         return depths, verdict
 
     def choose(self, step_options: list[StepOption], verdict: ModeVerdict) -> tuple[StepOption, str]:

@@ -17,8 +17,6 @@ from serving.policies.turnover import TokenCost, token_cost
 # The buckets of an octave of answers' lengths.
 OF_ANSWERS = 2
 KEPT = 4096
-# A token that costs nothing at all would be one of which nothing is known.
-NEARLY_NOTHING = 1e-12
 
 
 class DecodeBatch(NamedTuple):
@@ -52,13 +50,13 @@ class Regret(NamedTuple):
 
 class Regrets(Protocol):
     """Answers what is lost in either mode for a batch, for how many plain steps that holds, and what a token costs
-    later, without prompts: seconds or, `by_energy`, joules."""
+    later, without prompts: seconds or, `by_energy`, joules, or None if nobody knows."""
 
     def of(self, batch: DecodeBatch) -> Regret: ...
 
     def steps(self, batch: DecodeBatch) -> int: ...
 
-    def token_cost(self, batch: DecodeBatch, by_energy: bool) -> float: ...
+    def token_cost(self, batch: DecodeBatch, by_energy: bool) -> float | None: ...
 
 
 class RegretTable:
@@ -83,7 +81,7 @@ class RegretTable:
 
     def token_cost(self, batch: DecodeBatch, by_energy: bool) -> float:
         """Return what a token costs later, in the better mode: seconds, or joules."""
-        return max(NEARLY_NOTHING, min(self._costs_of(batch, by_energy)).decoding)
+        return max(0.0, min(self._costs_of(batch, by_energy)).decoding)
 
     def _costs_of(self, batch: DecodeBatch, by_energy: bool) -> list[TokenCost]:
         share = max(1, round(SHARES * batch.ext_bytes_per_s / self._ext_bytes_per_s))

@@ -61,14 +61,14 @@ class StepOption(NamedTuple):
     def tokens_per_j(self) -> float:
         return self.tokens / self.step_j
 
-    def worth(self, by_energy: bool, token_cost: float = 0.0, most: float = 0.0) -> float:
+    def worth(self, by_energy: bool, token_cost: float | None = None, most: float = 0.0) -> float:
         """Return the tokens per second, or joule.
 
         A prompt in the step costs the same in each way, and would make those look best that bring most tokens with it.
         So, where tokens have a `token_cost` afterwards, what the step lacks of `most` tokens is taken to be decoded
         then.
         """
-        if not token_cost:
+        if token_cost is None:
             return self.tokens_per_j if by_energy else self.tokens_per_s
         return most / (self.cost(by_energy) + (most - self.tokens) * token_cost)
 
