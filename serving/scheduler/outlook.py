@@ -17,9 +17,11 @@ class AnswerShare:
         self.share = 1.0
 
     def note_end(self, sequence: Sequence) -> None:
-        """Take note of a sequence that has ended."""
+        """Take note of a sequence that has ended, unless it was given up before its first token, as forecasts do."""
+        if not sequence.released:
+            return
         most = sequence.released + sequence.remaining
-        self.share += (sequence.released / max(1, most) - self.share) / REQUESTS
+        self.share += (sequence.released / most - self.share) / REQUESTS
 
 
 def outlook(limits: Limits, rules: SchedulerRules, waiting: int, running: int, kv: KvCache, answered: float) -> Outlook:

@@ -46,6 +46,16 @@ def test_answers_are_as_long_as_those_that_ended_lately(released: int, share: fl
     assert batch.outlook.answered == pytest.approx(share, abs=0.01)
 
 
+def test_who_gives_up_before_the_first_token_says_nothing_of_answers() -> None:
+    scheduler = Scheduler(ROOMY)
+    for each in range(100):
+        scheduler.submit(Request(f"r{each}", 0.0, 200, 20, 0))
+        scheduler.plan(0.0, 0.0, -1.0, Done(0))
+        scheduler.abort(f"r{each}")
+    scheduler.submit(Request("last", 0.0, 10, 20, 0))
+    assert scheduler.plan(0.0, 0.0, -1.0, Done(0)).outlook.answered == 1.0
+
+
 def test_a_batch_tells_of_its_crowd() -> None:
     # Two sequences of 100 tokens of prompts and 20 of answers, a third one whose prompt is computed, and four more.
     asked = {"released": [5, 15, 0], "remaining": [15, 5, 20], "outlook": Outlook(4, 8192, 0.9)}
