@@ -2,6 +2,7 @@
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from serving.lab.training.settings import Settings
@@ -11,9 +12,12 @@ from serving.scenario.scenario import BUNDLED_MODEL
 def train_bundled(out: Path | None, settings: Settings) -> int:
     """Train, measure and write the card; what is unfinished after Ctrl-C stays apart from what is finished."""
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    import torch
+
     from serving.lab.training.tokenizer import train_tokenizer
     from serving.lab.training.train import UNFINISHED, TrainingRun, train
 
+    settings = for_cpu(settings, torch.ops.mkldnn._is_mkldnn_bf16_supported())
     folder = out or BUNDLED_MODEL
     print("foreserve train-bundled: making the tokenizer ...", file=sys.stderr, flush=True)
     run = TrainingRun(settings, train_tokenizer(settings.seed, settings.shape.vocabulary))
@@ -22,6 +26,20 @@ def train_bundled(out: Path | None, settings: Settings) -> int:
         return 130
     print("foreserve train-bundled: measuring, and writing the card ...", file=sys.stderr, flush=True)
     return describe_bundled(folder)
+
+
+def for_cpu(settings: Settings, has_bf16: bool) -> Settings:
+    """Return the settings for a CPU, with products in single precision where it would only emulate those in BF16, at a
+    fortieth of the speed; say then that the weights will not be the shipped ones."""
+    if has_bf16 or not settings.narrow:
+        return settings
+    print(
+        "foreserve train-bundled: this CPU has no BF16 (AVX-512, AMX, SVE), so products are in single precision:"
+        " it takes longer, and the weights will not be the shipped ones, bit for bit.",
+        file=sys.stderr,
+        flush=True,
+    )
+    return replace(settings, narrow=False)
 
 
 def describe_bundled(out: Path | None) -> int:

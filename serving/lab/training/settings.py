@@ -28,7 +28,7 @@ class Settings:
     clip: float = 1.0  # longest gradient
     balance: float = 1e-2  # what evenly used experts weigh in the loss, over many batches together
     same: float = 3e-2  # what it weighs that topics use the same experts
-    narrow: bool = True  # whether products with the output are in BF16: half the time, where the CPU can
+    narrow: bool = True  # whether products with the output are in BF16: half the time, where the CPU has it
 
 
 def rate_at(step: int, settings: Settings) -> float:

@@ -13,6 +13,7 @@ from serving.lab.corpus.corpus import Document, documents
 from serving.lab.corpus.parts import DialogueTurn
 from serving.lab.training import train as module
 from serving.lab.training.batches import ASKED, batches, encode, segments
+from serving.lab.training.command import for_cpu
 from serving.lab.training.optimiser import orthogonal
 from serving.lab.training.progress import LOG
 from serving.lab.training.settings import Settings, is_long, rate_at
@@ -53,6 +54,14 @@ def test_the_same_seed_gives_the_same_weights_on_any_number_of_threads(tokenizer
     )
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
     assert not torch.equal(one.embedding, other.embedding)
+
+
+def test_a_cpu_without_bf16_trains_in_single_precision_and_says_so(tokenizer, capsys):
+    assert for_cpu(settings(), has_bf16=True) == settings() and not capsys.readouterr().err
+    wide = for_cpu(settings(), has_bf16=False)
+    assert TrainingRun(wide, tokenizer).narrow == torch.float32
+    assert "this CPU has no BF16" in capsys.readouterr().err
+    assert for_cpu(wide, has_bf16=False) == wide and not capsys.readouterr().err
 
 
 def test_a_finished_run_leaves_a_model_and_its_log(tokenizer, tmp_path):
