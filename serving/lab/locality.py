@@ -55,7 +55,10 @@ def locality(token_model: str, prompts: int, tokens: int, seed: int, written: Wr
     asked = [(topic, prompt) for topic in TOPICS for prompt in corpus.prompts(topic, prompts, seed)]
     found = profile(token_model, asked, tokens, seed)
     if written.record is not None:
-        record([TapedRequest(p.topic, p.all_routes, [*p.prompt_ids, *p.tokens][:-1]) for p in found], written.record)
+        requests = [
+            TapedRequest(p.topic, p.all_routes, [*p.prompt_ids, *p.tokens][:-1], len(p.prompt_ids)) for p in found
+        ]
+        record(requests, written.record)
     if max(len(each.routes) for each in found) < max(RUNS):
         what = f"no answer came to {max(RUNS)} tokens, and runs of so many are looked at"
         raise UsageError(f"--prompts is {prompts}, and {what}; allowed is more of them.")

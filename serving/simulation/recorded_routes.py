@@ -1,7 +1,7 @@
 """Recorded expert routes for virtual time: the token model's, one topic's requests after another's.
 
 `foreserve locality --record FILE` makes a recording. A request reads its topic's tape from a place that its seed gives,
-token by token; at the tape's end it goes on at the beginning.
+token by token, and while it decodes the answers on it alone; at the tape's end it goes on at the beginning.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from device_model.experts.residency import CheckedRoutes, check
+from device_model.experts.residency import BoolArray, CheckedRoutes, check
 from device_model.experts.route_map import RouteMap, Routers
 from device_model.load import load_model
 from device_model.step import IntArray
@@ -27,22 +27,31 @@ FILE = "routes.npz"
 Ids = NDArray[np.integer]
 
 
+Places = Mapping[str, tuple[int, int]]
+"""Of each topic, the first of some tokens in a row and their number; the topic "" spans all."""
+
+
 class TapedRequest(NamedTuple):
-    """A request to record: its topic, the `routes` [tokens, layers, top_k] of its tokens, and their ids."""
+    """A request to record: its topic, the `routes` [tokens, layers, top_k] of its tokens, their ids, and how many of
+    them are its prompt."""
 
     topic: str
     routes: IntArray
     ids: list[int]
+    prompt: int
 
 
 class Tape(NamedTuple):
-    """`routes` [tokens, layers, top_k] and `ids` of the tokens of all topics in a row, of each topic its first token
-    and its number of tokens (the topic "" spans all), and where each request `ends` among the tokens."""
+    """`routes` [tokens, layers, top_k] and `ids` of the tokens of all topics in a row, their `places`, and where each
+    request `ends` among them; `answers` are the tokens that are no prompt's, and `answer_places` those of the topics
+    among these."""
 
     routes: Ids
-    places: dict[str, tuple[int, int]]
+    places: Places
     ids: Ids
     ends: Ids
+    answers: IntArray
+    answer_places: Places
 
 
 def record(requests: Sequence[TapedRequest], path: Path) -> None:
@@ -60,6 +69,7 @@ def record(requests: Sequence[TapedRequest], path: Path) -> None:
             tokens=[sum(len(each.ids) for each in ordered if each.topic == topic) for topic in topics],
             ids=np.concatenate([each.ids for each in ordered]).astype(np.uint32),
             ends=np.cumsum([len(each.ids) for each in ordered]),
+            prompts=[each.prompt for each in ordered],
         )
 
 
@@ -69,16 +79,31 @@ def read(path: Path, routers: Routers) -> Tape:
     try:
         with np.load(path, allow_pickle=False) as found:
             routes, topics, tokens = found["routes"], found["topics"].tolist(), found["tokens"].tolist()
-            ids, ends = found["ids"].astype(np.int64), found["ends"]
+            ids, ends, prompts = found["ids"].astype(np.int64), found["ends"], found["prompts"]
     except (OSError, ValueError, KeyError) as error:
         raise UsageError(
             f"Traced residency in virtual time follows recorded routes, and {path} is none; {how}"
         ) from error
     if routes.shape[1:] != (routers.layers, routers.top_k) or routes.max() >= routers.experts:
         raise UsageError(f"{path} is of another model than {path.parent} is, whose routers are {routers}; {how}")
+    answered = _behind(prompts, ends)
+    of_topics = np.split(answered, np.cumsum(tokens)[:-1])
+    if not all(each.any() for each in of_topics):
+        raise UsageError(f"{path} has a topic without answers; {how}")
+    answer_places = _in_a_row(topics, [int(each.sum()) for each in of_topics])
+    return Tape(routes, _in_a_row(topics, tokens), ids, ends, np.flatnonzero(answered), answer_places)
+
+
+def _behind(prompts: Ids, ends: Ids) -> BoolArray:
+    """Tell of each token on a tape whether it lies behind its request's prompt."""
+    lengths = np.diff(ends, prepend=0)
+    within = np.arange(lengths.sum()) - np.repeat(ends - lengths, lengths)
+    return within >= np.repeat(prompts, lengths)
+
+
+def _in_a_row(topics: list[str], tokens: list[int]) -> Places:
     starts = np.cumsum([0, *tokens[:-1]]).tolist()
-    places = dict(zip(topics, zip(starts, tokens, strict=True), strict=True)) | {"": (0, len(routes))}
-    return Tape(routes, places, ids, ends)
+    return dict(zip(topics, zip(starts, tokens, strict=True), strict=True)) | {"": (0, sum(tokens))}
 
 
 class RecordedRoutes:
@@ -87,11 +112,13 @@ class RecordedRoutes:
     def __init__(self, trace: TracedDevice) -> None:
         """Raise UsageError if the token model has no recording."""
         model = load_model(trace.model)
-        self._routes, self._places = _as_target(
+        self._routes, self._tape = _as_target(
             trace.token_model, Routers(model.expert_layers, model.experts, model.top_k)
         )
+        # What is read, one behind the other: the whole tape, and the answers on it.
+        self._reel = np.concatenate([np.arange(len(self._tape.routes)), self._tape.answers])
 
-        # Where its sequences read, which stays so for all of its steps.
+        # Where its sequences read on the reel, which stays so for all of its steps.
         self._batch: Batch | None = None
         self._starts = self._lengths = self._begin = np.empty(0, dtype=np.int64)
 
@@ -101,30 +128,43 @@ class RecordedRoutes:
     def rows(self, batch: Batch, new: IntArray, context: IntArray, ahead: int = 0) -> tuple[IntArray, int]:
         """Return the routes of the batch's new tokens [tokens, layers, top_k], and of `ahead` more of sequences that
         decode; none of them is guessed."""
-        at = self.places(batch, context)
+        at = self._on_reel(batch, context)
         if ahead:
             new = np.where(batch.decodes, 1 + ahead, new)
         if len(batch.ids) < new.sum():
             counts, starts, lengths = new, np.repeat(self._starts, new), np.repeat(self._lengths, new)
             within = np.concatenate([np.arange(count) for count in counts])
             at = starts + (np.repeat(at - self._starts, new) + within) % lengths
-        routes: IntArray = self._routes[at]
+        routes: IntArray = self._routes[self._reel[at]]
         return routes, 0
 
     def places(self, batch: Batch, context: IntArray) -> IntArray:
         """Return where on the tape each sequence of a batch reads behind its first `context` [n] tokens."""
+        places: IntArray = self._reel[self._on_reel(batch, context)]
+        return places
+
+    def _on_reel(self, batch: Batch, context: IntArray) -> IntArray:
         if batch is not self._batch:
-            places = [self._places.get(topic, self._places[""]) for topic in batch.topics or [""] * len(batch.ids)]
+            topics = batch.topics or [""] * len(batch.ids)
+            places = [self._place(topic, decodes) for topic, decodes in zip(topics, batch.decodes, strict=True)]
             self._batch = batch
             self._starts, self._lengths = np.array(places, dtype=np.int64).T
             self._begin = np.array(batch.seeds, dtype=np.int64) % self._lengths
         return self._starts + (self._begin + context) % self._lengths
 
+    def _place(self, topic: str, decodes: bool) -> tuple[int, int]:
+        """Return where a topic's tokens, or the answers among them, begin on the reel, and their number."""
+        whole, answers = self._tape.places, self._tape.answer_places
+        if not decodes:
+            return whole.get(topic, whole[""])
+        start, length = answers.get(topic, answers[""])
+        return len(self._tape.routes) + start, length
+
 
 @lru_cache(maxsize=4)
-def _as_target(token_model: str, target: Routers) -> tuple[CheckedRoutes, Mapping[str, tuple[int, int]]]:
+def _as_target(token_model: str, target: Routers) -> tuple[CheckedRoutes, Tape]:
     """Load a recording, once for all devices, and its mapping to the emulated model's experts."""
     routers = format_of(token_model).routers
     tape = read(Path(token_model) / FILE, routers)
     routes = RouteMap(routers, target)(tape.routes.astype(np.int64))
-    return check(routes.astype(np.int16), target.layers, target.experts), tape.places
+    return check(routes.astype(np.int16), target.layers, target.experts), tape

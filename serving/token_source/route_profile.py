@@ -36,7 +36,8 @@ class RouteProfile(NamedTuple):
 
 
 def profile(token_model: str, asked: Sequence[tuple[str, str]], max_tokens: int, seed: int) -> list[RouteProfile]:
-    """Answer prompts, given as (topic, prompt), with temperature 1, seeded, and keep their routes.
+    """Answer prompts, given as (topic, prompt), seeded, sampled as the model's `generation_config.json` says, and keep
+    their routes.
 
     Raise UsageError for a model without experts.
     """
@@ -58,14 +59,16 @@ def answers(
 def _answered(
     folder: Path, token_model: str, asked: Sequence[tuple[str, str]], max_tokens: int, seed: int, routed: bool
 ) -> list[RouteProfile]:
-    from vllm import LLM, SamplingParams
+    from vllm import LLM
 
     from serving.token_source.rendezvous import meet_in
 
     meet_in(folder)
     engine = (_routing() if routed else {}) | (_on_cpu() if on_cpu() else {})
     llm = LLM(token_model, max_model_len=CONTEXT, use_tqdm_on_load=False, **engine)
-    params = [SamplingParams(max_tokens=max_tokens, seed=seed + index) for index in range(len(asked))]
+    params = [llm.get_default_sampling_params() for _ in asked]
+    for index, each in enumerate(params):
+        each.max_tokens, each.seed = max_tokens, seed + index
     outputs = llm.chat([[{"role": "user", "content": prompt}] for _, prompt in asked], params, use_tqdm=False)
     found = []
     for (topic, prompt), answer in zip(asked, outputs, strict=True):

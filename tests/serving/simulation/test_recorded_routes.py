@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from transformers import PreTrainedTokenizerFast
 
 from device_model.experts.route_map import RouteMap, Routers
 from serving.device.routed_pricing import TracedDevice
@@ -28,17 +30,19 @@ def batch(requests: list[tuple[int, str, int, int]]) -> Batch:
     return Batch(ids, new, context, [True] * len(ids), 0.0, seeds=seeds, topics=topics)
 
 
-def taped(topic: str, first: int, end: int) -> TapedRequest:
-    return TapedRequest(topic, TAPE.routes[first:end], list(range(first, end)))
+def taped(topic: str, first: int, end: int, prompt: int = 1) -> TapedRequest:
+    return TapedRequest(topic, TAPE.routes[first:end], list(range(first, end)), prompt)
 
 
 def test_a_recording_is_read_as_it_was_made(tmp_path: Path) -> None:
-    routes = [taped("cs", 0, 5), taped("legal", 5, 7), taped("cs", 7, 9)]
+    routes = [taped("cs", 0, 5, prompt=3), taped("legal", 5, 7), taped("cs", 7, 9)]
     record(routes, tmp_path / FILE)
     found = read(tmp_path / FILE, ROUTERS)
     assert found.ids.tolist() == [0, 1, 2, 3, 4, 7, 8, 5, 6] and found.ends.tolist() == [5, 7, 9]
     assert found.places == {"cs": (0, 7), "legal": (7, 2), "": (0, 9)}
     assert (found.routes == TAPE.routes[[0, 1, 2, 3, 4, 7, 8, 5, 6]]).all()
+    assert found.answers.tolist() == [3, 4, 6, 8]
+    assert found.answer_places == {"cs": (0, 3), "legal": (3, 1), "": (0, 4)}
 
 
 def test_there_are_routes_of_each_topic() -> None:
@@ -57,8 +61,8 @@ def test_there_are_routes_of_each_topic() -> None:
         max_size=5,
     )
 )
-def test_each_sequence_reads_its_topics_tape_from_its_own_place(requests: list[tuple[int, str, int, int]]) -> None:
-    of = batch(requests)
+def test_each_prompt_reads_its_topics_tape_from_its_own_place(requests: list[tuple[int, str, int, int]]) -> None:
+    of = msgspec.structs.replace(batch(requests), released=[0] * len(requests))
     rows, guessed = RecordedRoutes(TRACE).rows(of, np.array(of.new_tokens), np.array(of.context))
     wanted = []
     for seed, topic, context, new in requests:
@@ -66,6 +70,31 @@ def test_each_sequence_reads_its_topics_tape_from_its_own_place(requests: list[t
         wanted += [TAPE.routes[start + (seed % length + context + i) % length] for i in range(new)]
     assert guessed == 0
     assert (rows == AS_TARGET(np.array(wanted).astype(np.int64))).all()
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2**62), st.sampled_from(["math", ""]), st.integers(0, 9_000)), min_size=1, max_size=4
+    )
+)
+def test_a_sequence_that_decodes_reads_answers_alone(requests: list[tuple[int, str, int]]) -> None:
+    of = batch([(seed, topic, 30 + made, 1) for seed, topic, made in requests])
+    of = msgspec.structs.replace(of, released=[1] * len(requests))
+    assert all(of.decodes)
+    rows, _ = RecordedRoutes(TRACE).rows(of, np.array(of.new_tokens), np.array(of.context), ahead=2)
+    wanted = []
+    for seed, topic, made in requests:
+        start, length = TAPE.answer_places[topic]
+        wanted += [TAPE.answers[start + (seed % length + 30 + made + i) % length] for i in range(3)]
+    assert (rows == AS_TARGET(TAPE.routes[wanted].astype(np.int64))).all()
+
+
+def test_no_token_of_a_prompt_is_among_the_answers() -> None:
+    """A prompt of the bundled model's ends with the head of an answer, which no answer has."""
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(BUNDLED_MODEL)
+    head = tokenizer.encode("<|im_start|>", add_special_tokens=False)
+    assert np.isin(TAPE.ids, head).sum() == 2 * len(TAPE.ends)
+    assert not np.isin(TAPE.ids[TAPE.answers], head).any()
 
 
 def test_a_device_hits_more_where_requests_share_a_topic() -> None:
@@ -87,6 +116,12 @@ def test_a_missing_recording_is_told_with_how_to_make_it(tmp_path: Path, content
         path.write_bytes(content)
     with pytest.raises(UsageError, match="foreserve locality --token-model"):
         read(path, ROUTERS)
+
+
+def test_a_recording_with_a_topic_that_has_no_answer_is_refused(tmp_path: Path) -> None:
+    record([taped("cs", 0, 5), taped("legal", 5, 7, prompt=2)], tmp_path / FILE)
+    with pytest.raises(UsageError, match="a topic without answers; make it: foreserve locality"):
+        read(tmp_path / FILE, ROUTERS)
 
 
 def test_a_recording_of_another_model_is_refused(tmp_path: Path) -> None:
