@@ -1,5 +1,6 @@
 """The actors of an emulation on Ray: token sources, one device model, and the others for each device."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,7 +22,7 @@ from serving.process.process_priority import MAX_REALTIME_SPEED
 from serving.scenario.active_faults import tier_of
 from serving.scenario.scenario import Scenario, ScenarioError
 from serving.scheduler.config import Limits, SchedulerRules
-from serving.token_source.vllm_args import source_flags
+from serving.token_source.vllm_args import on_cpu, source_flags
 
 # Ray's decorator leaves these classes without types.
 DeviceModelActor: Any = actors.DeviceModelActor
@@ -124,7 +125,7 @@ def start_sources(
     more than there are GPUs, where there are any.
     """
     resources = ray.cluster_resources()
-    gpus = int(resources.get("GPU", 0))
+    gpus = usable_gpus(resources, on_cpu())
     count = source_count(scenario, int(resources.get("CPU", 1)), gpus)
     nodes = hosts()
     settings = SourceSettings(
@@ -144,6 +145,11 @@ def start_sources(
         return TokenSource.options(**options).remote(index, settings, edge)
 
     return SourceActors(start, count, scenario.standby_sources)
+
+
+def usable_gpus(resources: Mapping[str, float], cpu_build: bool) -> int:
+    """Return the number of GPUs among Ray's resources that token sources can use: vLLM's CPU build can use none."""
+    return 0 if cpu_build else int(resources.get("GPU", 0))
 
 
 def source_count(scenario: Scenario, cores: int, gpus: int) -> int:

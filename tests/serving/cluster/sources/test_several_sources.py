@@ -10,7 +10,7 @@ import openai
 import psutil
 import pytest
 
-from serving.cluster.cluster import source_count
+from serving.cluster.cluster import source_count, usable_gpus
 from serving.process.server_process import ServerProcess, server
 from serving.scenario.scenario import Scenario, ScenarioError
 from tests.conftest import MODEL
@@ -30,6 +30,12 @@ def test_there_are_as_many_as_help_or_as_are_asked_for(
 def test_more_than_there_are_gpus_is_refused() -> None:
     with pytest.raises(ScenarioError, match="`token_sources` is 3: each takes a GPU, and there are 2"):
         source_count(Scenario(token_sources=3), 64, 2)
+
+
+def test_the_cpu_build_of_vllm_uses_no_gpu_that_there_may_be() -> None:
+    assert usable_gpus({"CPU": 16, "GPU": 1}, cpu_build=True) == 0
+    assert usable_gpus({"CPU": 16, "GPU": 2}, cpu_build=False) == 2
+    assert usable_gpus({"CPU": 16}, cpu_build=False) == 0
 
 
 @pytest.fixture(scope="module")
