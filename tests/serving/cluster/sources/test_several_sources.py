@@ -78,8 +78,8 @@ def test_requests_go_on_at_the_source_that_comes_back_first(pair: ServerProcess)
         another(pair, [first, second, before]).kill()
         came = [len(each) for each in arrived]
         wait_until(lambda: all(len(each) > were for each, were in zip(arrived, came, strict=True)))
-        states = {parts_of(pair).get(f"token source {index}") for index in (0, 1)}
-        assert "up" in states and len(states) == 2
+        # The other one may have come back as well meanwhile, on a slow machine.
+        assert "up" in {parts_of(pair).get(f"token source {index}") for index in (0, 1)}
         texts = [answer.result(timeout=120) for answer in answers]
     until_both_are_up(pair)
     assert texts == [long_answer(pair, seed, []) for seed in range(REQUESTS)]
