@@ -14,12 +14,9 @@ def share_of(index: int, count: int, cores: Sequence[int]) -> list[int]:
     return ours[place * len(ours) // count : (place + 1) * len(ours) // count]
 
 
-def keep_to_share(index: int, count: int) -> int:
-    """Keep this process to its share of the machine's cores; return the number of threads that it should compute on:
-    half of the cores if it may use all."""
+def keep_to_share(index: int, count: int) -> None:
+    """Keep this process to its share of the machine's cores."""
     cores = sorted(os.sched_getaffinity(0))
     share = share_of(index, count, cores)
-    if len(share) == len(cores):
-        return max(1, len(cores) // 2)
-    os.sched_setaffinity(0, share)
-    return len(share)
+    if len(share) < len(cores):
+        os.sched_setaffinity(0, share)

@@ -30,9 +30,9 @@ class SourceSettings(NamedTuple):
     sources: int
     nodes: int
 
-    def threads(self, index: int) -> int:
-        """Keep this process, the source of an index, to its share of its node's cores; return the threads to use."""
-        return keep_to_share(index // self.nodes, -(-self.sources // self.nodes))
+    def keep_to_share(self, index: int) -> None:
+        """Keep this process, the source of an index, to its share of its node's cores."""
+        keep_to_share(index // self.nodes, -(-self.sources // self.nodes))
 
 
 @ray.remote(num_cpus=0, concurrency_groups={"loop": 1, "feed": 1})
@@ -44,7 +44,8 @@ class TokenSource:
         from serving.token_source.vllm_args import prepare_environment
 
         os.nice(settings.niceness)
-        prepare_environment(settings.token_model, settings.threads(index))
+        settings.keep_to_share(index)
+        prepare_environment(settings.token_model)
         from serving.token_source.rendezvous import meet_in, share_one_group
         from serving.token_source.vllm_source import VllmSource
 
