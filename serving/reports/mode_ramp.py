@@ -85,6 +85,7 @@ def run_load(
     crowd = Crowd(Simulator(scenario), prompt_tokens, output_tokens, seed)
     for stage in stages:
         crowd.serve(stage)
+    crowd.end()
     return LoadRun(list(crowd.figures(stages)), crowd.changes_s())
 
 
@@ -108,6 +109,11 @@ class Crowd:
             self._busy -= 1
             self._ask(stage.users, ended.at_s, rng)
 
+    def end(self) -> None:
+        """Serve who is left, after the last stage: of a request that has not ended the simulator tells one token."""
+        while self._simulated.next_end(NEVER):
+            pass
+
     def figures(self, stages: list[Stage]) -> Iterator[StageFigures]:
         """Yield what each stage came to."""
         tokens_s = np.sort(np.concatenate([each.tokens_s for each in self._outcomes if each.first_s < NEVER]))
@@ -121,8 +127,12 @@ class Crowd:
             begins_s += seconds
 
     def changes_s(self) -> list[float]:
-        """Return the instants of changes of the mode."""
-        return [later.start_s for one, later in pairwise(self._decoding()) if one.mode != later.mode]
+        """Return the instants of changes of the mode, up to the end of the last stage."""
+        return [
+            later.start_s
+            for one, later in pairwise(self._decoding())
+            if one.mode != later.mode and later.start_s < self._at_s
+        ]
 
     def _decoding(self) -> list[StepRecord]:
         return [each for each in self._simulated.nodes[0].records if each.phase != "prefill"]
