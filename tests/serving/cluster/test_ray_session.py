@@ -41,3 +41,17 @@ def test_one_that_starts_at_the_second_attempt_is_good_enough(monkeypatch: pytes
     with ray_session():
         assert ray.get(ray.put(7)) == 7
     assert len(set(attempts)) == 2 and not any(folder.parent.exists() for folder in attempts)
+
+
+def test_a_call_after_the_end_starts_no_other_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be one in /tmp/ray, with a dashboard, and with nobody to end it."""
+
+    def start(*args: Any, **kwargs: Any) -> None:
+        pytest.fail("Ray was started again.")
+
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with ray_session():
+        pass
+    monkeypatch.setattr(ray, "init", start)
+    with pytest.raises(Exception, match="not been started"):
+        ray.put(7)
