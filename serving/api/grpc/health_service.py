@@ -1,7 +1,8 @@
 """The standard health service: the emulation as a whole, whether it is `ready`, and each of its parts by name."""
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from grpc_health.v1 import health, health_pb2
@@ -21,6 +22,7 @@ class PartsHealth(health.aio.HealthServicer):  # type: ignore[misc]
         self._readiness = readiness
         self._services = services
         self._refreshing: asyncio.Task[None] | None = None
+        self._watchers = 0
 
     async def Check(self, request: Any, context: Any) -> Any:
         """Answer with the status now."""
@@ -35,9 +37,22 @@ class PartsHealth(health.aio.HealthServicer):  # type: ignore[misc]
     async def Watch(self, request: Any, context: Any) -> None:
         """Answer with the status now, and each change of it."""
         await self._refresh()
+        with self._refreshed():
+            await super().Watch(request, context)
+
+    @contextlib.contextmanager
+    def _refreshed(self) -> Iterator[None]:
+        """Look often at what changes for as long as anybody watches: at the end there is no Ray to ask."""
+        self._watchers += 1
         if self._refreshing is None:
             self._refreshing = asyncio.create_task(self._refresh_often())
-        await super().Watch(request, context)
+        try:
+            yield
+        finally:
+            self._watchers -= 1
+            if not self._watchers:
+                self._refreshing.cancel()
+                self._refreshing = None
 
     async def _refresh_often(self) -> None:
         while True:
