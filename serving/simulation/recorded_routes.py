@@ -4,10 +4,12 @@
 token by token, and while it decodes the answers on it alone; at the tape's end it goes on at the beginning.
 """
 
+import zlib
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +25,8 @@ from serving.usage_error import UsageError
 
 FILE = "routes.npz"
 """Beside a token model's weights."""
+UNREADABLE = (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error)
+"""What numpy raises of a file that is no recording, has another one's arrays, or is cut off or damaged."""
 
 Ids = NDArray[np.integer]
 
@@ -80,10 +84,13 @@ def read(path: Path, routers: Routers) -> Tape:
         with np.load(path, allow_pickle=False) as found:
             routes, topics, tokens = found["routes"], found["topics"].tolist(), found["tokens"].tolist()
             ids, ends, prompts = found["ids"].astype(np.int64), found["ends"], found["prompts"]
-    except (OSError, ValueError, KeyError) as error:
+    except UNREADABLE as error:
         raise UsageError(
             f"Traced residency in virtual time follows recorded routes, and {path} is none; {how}"
         ) from error
+    last = int(ends[-1]) if len(ends) else 0
+    if {len(routes), len(ids), sum(tokens)} != {last} or not last or len(prompts) != len(ends):
+        raise UsageError(f"{path} has arrays that do not fit each other; {how}")
     if routes.shape[1:] != (routers.layers, routers.top_k) or routes.max() >= routers.experts:
         raise UsageError(f"{path} is of another model than {path.parent} is, whose routers are {routers}; {how}")
     answered = _behind(prompts, ends)

@@ -118,6 +118,24 @@ def test_a_missing_recording_is_told_with_how_to_make_it(tmp_path: Path, content
         read(path, ROUTERS)
 
 
+@pytest.mark.parametrize("kept", [0.0, 0.5, 0.99])
+def test_a_recording_that_is_cut_off_is_told_by_its_name(tmp_path: Path, kept: float) -> None:
+    record([taped("cs", 0, 5), taped("legal", 5, 9)], path := tmp_path / FILE)
+    path.write_bytes(path.read_bytes()[: int(kept * path.stat().st_size)])
+    with pytest.raises(UsageError, match=f"{path} is none; make it: foreserve locality"):
+        read(path, ROUTERS)
+
+
+@pytest.mark.parametrize("cut", ["routes", "ids", "ends", "prompts", "tokens"])
+def test_a_recording_whose_arrays_do_not_fit_each_other_is_refused(tmp_path: Path, cut: str) -> None:
+    record([taped("cs", 0, 5), taped("legal", 5, 9)], path := tmp_path / FILE)
+    with np.load(path) as found:
+        arrays = dict(found)
+    np.savez(path, **arrays | {cut: arrays[cut][:-1]})  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=f"{path} has arrays that do not fit each other; make it"):
+        read(path, ROUTERS)
+
+
 def test_a_recording_with_a_topic_that_has_no_answer_is_refused(tmp_path: Path) -> None:
     record([taped("cs", 0, 5), taped("legal", 5, 7, prompt=2)], tmp_path / FILE)
     with pytest.raises(UsageError, match="a topic without answers; make it: foreserve locality"):
