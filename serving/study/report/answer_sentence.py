@@ -3,6 +3,7 @@
 from serving.simulation.seed_noise import percent, within_noise
 from serving.study.axes import LOAD
 from serving.study.point import VARIANT
+from serving.study.questions import by_settings, closeness
 from serving.study.questions.capacity import Capacity, is_beyond, is_short
 from serving.study.questions.compare import Compare
 from serving.study.questions.lead import Lead, held_by, ranked
@@ -130,7 +131,17 @@ def _sweep(results: Results, rows: list[Row]) -> str:
     if not any(map(_is_alike, of_rows)) and len(rows) > 1 and place(rows[0], ()) == place(rows[1], ()):
         parts = [f"{listed(row['best by'] for row in rows)}: {place(rows[0], ())} ({_figures(rows[0])})"]
     told = "; ".join(parts)
-    return f"{told[0].upper()}{told[1:]}.{_of_one_seed(list(found.values()))}"
+    return f"{told[0].upper()}{told[1:]}.{_of_one_seed(list(found.values()))}{_left_out(results)}"
+
+
+def _left_out(results: Results) -> str:
+    """Return which places of a sweep are not compared, as they miss their targets; "" if all keep them."""
+    needs = results.study.needs
+    missed: list[Row] = [
+        dict(settings) for settings, group in by_settings(results.findings) if closeness(group, needs) < 1
+    ]
+    as_they = "it misses" if len(missed) == 1 else "they miss"
+    return f" Left out, as {as_they} the targets: {places(missed, ())}." if missed else ""
 
 
 def _best_by(results: Results, row: Row, lead: Lead | None) -> str:

@@ -166,6 +166,12 @@ def test_a_study_without_an_answer_says_nothing(tmp_path: Path) -> None:
     assert answer_sentence(ran(tmp_path, f'question = "sweep"\nslo.ttft_ms = 0.001\n{HARDWARE}')) == ""
 
 
+def test_a_sweep_names_the_places_that_miss_their_targets(tmp_path: Path) -> None:
+    said = answer_sentence(ran(tmp_path, f'question = "sweep"\nslo.tpot_ms = 5\n{HARDWARE}'))
+    assert said.startswith("Most goodput and least energy: stratum-s (")
+    assert said.endswith(". Left out, as it misses the targets: elmoe3d-4gb.")
+
+
 def test_the_front_is_of_those_who_serve_anybody_in_time(tmp_path: Path) -> None:
     page = ran(tmp_path, f'question = "sweep"\nslo = {{ ttft_ms = 40 }}\naxes.load = [1, 2]\n{HARDWARE}').report
     _, _, pareto = page.read_text().partition('<figure id="pareto">')
