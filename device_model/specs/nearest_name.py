@@ -15,7 +15,8 @@ LONGEST = 100
 
 def nearest(name: str, allowed: Iterable[str]) -> list[str]:
     """Return the allowed names that `name` is probably meant to be: the one that is a letter off; or those that begin
-    so; or the one that is like it, or has its words in another order. None if nothing is near."""
+    so; or the one that is like it, or has its words in another order; or those of which it is a word. None if nothing
+    is near."""
     if len(name) > LONGEST:
         return []
     plain = {each: _plain(each) for each in dict.fromkeys(allowed)}
@@ -27,7 +28,9 @@ def nearest(name: str, allowed: Iterable[str]) -> list[str]:
     if len(wrong) > SHORT and (near := get_close_matches(wrong, plain.values(), n=1, cutoff=CUTOFF)):
         return [next(each for each in plain if plain[each] == near[0])]
     words = sorted(wrong.split("-"))
-    return [each for each, right in plain.items() if wrong and sorted(right.split("-")) == words][:1]
+    if turned := [each for each, right in plain.items() if wrong and sorted(right.split("-")) == words]:
+        return turned[:1]
+    return [each for each, right in plain.items() if len(wrong) > 1 and wrong in right.split("-")][:MOST]
 
 
 def hint(names: Sequence[str], mark: str = "`") -> str:

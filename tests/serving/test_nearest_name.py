@@ -64,6 +64,13 @@ def test_nothing_is_meant_by_what_is_like_nothing(name: str) -> None:
     assert meant(name, KEYS) == meant(name, ["sla", "tpu", "2", ""]) == ""
 
 
+def test_a_word_of_a_name_of_several_stands_for_it() -> None:
+    modes = ("cost", "fixed-ar", "fixed-sd", "tau")
+    assert meant("ar", modes) == " (did you mean `fixed-ar`?)" and meant("SD", modes) == " (did you mean `fixed-sd`?)"
+    assert meant("8gb", ["elmoe3d-4gb", "elmoe3d-8gb"]) == " (did you mean `elmoe3d-8gb`?)"
+    assert meant("fixed", modes) == " (did you mean `fixed-ar` or `fixed-sd`?)"
+
+
 def test_other_digits_and_another_letter_in_three_are_other_names() -> None:
     assert meant("tp2", ["tp4"]) == meant("tau", ["tab"]) == meant(5, ["5"]) == ""
 
