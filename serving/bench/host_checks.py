@@ -55,7 +55,7 @@ def _busy() -> HostCheck:
     """Look at what others take of the processors, by the mean of the last minute."""
     load, _, _ = os.getloadavg()
     advice = "Others want the processors too: tokens will come late while they do. End them, or lower `--speed`."
-    return HostCheck("others at work", f"{load:.1f} processes", load < cores() / 2, advice)
+    return HostCheck("cores to itself", f"{load:.1f} other processes", load < cores() / 2, advice)
 
 
 def _memory() -> HostCheck:

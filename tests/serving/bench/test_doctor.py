@@ -55,6 +55,12 @@ def test_what_lacks_is_told_with_what_helps(ok: bool) -> None:
     assert ("cores: Give it two." in text) != ok and "steps of less than 20 ms" in text
 
 
+def test_a_busy_machine_lacks_cores_and_not_others_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_checks.os, "getloadavg", lambda: (99.0, 0.0, 0.0))
+    check = host_checks._busy()
+    assert not check.ok and (check.what, check.found) == ("cores to itself", "99.0 other processes")
+
+
 def test_streams_have_as_many_files_as_the_server_gives_them() -> None:
     assert FILES_PER_STREAM == SHARE_OF_FILES
 
