@@ -25,11 +25,12 @@ def load_picture(view: AnswerView) -> Picture | None:
     faint = [each for each in view.others if each.has_loads][:MOST_FAINT]
     svg = drawn("load", TITLE, 2.6 + 0.13 * len(shown), lambda canvas: _draw(canvas, view, shown, faint))
     seeds = "; faint dots are single seeds, lines their means" if len(view.study.seeds) > 1 else ""
+    turns = " Where a line turns back, more users asked less often, as they waited." if any(map(_turns, shown)) else ""
     grey = f" Grey, unnamed: {len(faint)} other combinations." if faint else ""
     target = f" above the dotted target ({share(view.share)})" if view.share else " high"
     caption = (
         f"Left, a combination holds the load as far as its line stays{target}; right, as far as it follows the "
-        f"diagonal, all are served in time (until the last token, so that a short run lies below){seeds}.{grey}"
+        f"diagonal, all are served in time (until the last token, so that a short run lies below){seeds}.{turns}{grey}"
     )
     return Picture("load", TITLE, caption, svg)
 
@@ -83,6 +84,12 @@ def _curve(panel: Axes, each: Combination, name: str) -> None:
             x, y = ([finding.row[of] for finding in at.findings] for of in ("offered_per_s", name))
             panel.scatter(x, y, s=9, marker=marker, color=colour, alpha=0.45, linewidths=0, zorder=2)
     panel.plot(*_line(each, name), color=colour, marker=marker, linestyle=dash, zorder=3)
+
+
+def _turns(each: Combination) -> bool:
+    """Tell whether less is offered at a higher load, as in a closed loop."""
+    offered, _ = _line(each, "offered_per_s")
+    return offered != sorted(offered)
 
 
 def _line(each: Combination, name: str) -> tuple[list[float], list[float]]:
