@@ -116,7 +116,7 @@ def share(value: float) -> str:
 
 def times(value: float) -> str:
     """Format a multiple: near 1, thousandths count."""
-    return f"{value:.3f}" if value < 10 else f"{value:.0f}"
+    return f"{value:.{3 if value < 2 else 2 if value < 10 else 0}f}"
 
 
 def bound(name: str, value: float) -> str:

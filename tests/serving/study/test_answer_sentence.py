@@ -90,12 +90,12 @@ MODES = ("fixed-ar", "fixed-sd", "tau", "cost", "of-my-own")
         ),
         (
             [held(9, mode="tau", devices=2), held(9, mode="cost", devices=1), held(3, mode="tau", devices=1)],
-            "tau (devices 2) and cost (devices 1) hold most: 9 users (0.360 req/s) each, 3.000 times what tau, devices "
+            "tau (devices 2) and cost (devices 1) hold most: 9 users (0.360 req/s) each, 3.00 times what tau, devices "
             "1 does, which holds least.",
         ),
         (
             [held(9, mode="tau"), held(18, mode="cost") | {"limit": "none up to 9"}],
-            "cost holds most: at least 18 users (0.720 req/s), at least 2.000 times what tau does, which holds least.",
+            "cost holds most: at least 18 users (0.720 req/s), at least 2.00 times what tau does, which holds least.",
         ),
         (
             [held(9, mode=mode) | {"limit": "none up to 9"} for mode in MODES[:2]],
@@ -105,7 +105,7 @@ MODES = ("fixed-ar", "fixed-sd", "tau", "cost", "of-my-own")
             [held(9, mode="tau"), held(3, mode="fixed-ar"), held(99, mode="cost") | {"limit": "workload too short"}],
             "The workload is too short to tell what cost holds: at twice the load hardly more is served, and the "
             "targets are kept to its end (give it more `requests`, or a longer `duration_s`). Of the others, tau holds "
-            "most: 9 users (0.360 req/s), 3.000 times what fixed-ar does, which holds least.",
+            "most: 9 users (0.360 req/s), 3.00 times what fixed-ar does, which holds least.",
         ),
         ([held(9, mode="tau"), {"mode": "cost", "load": 0.0}], "tau holds most: 9 users (0.360 req/s); 1 of 2 com"),
     ],
