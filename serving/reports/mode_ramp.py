@@ -21,9 +21,9 @@ MOST_USERS, STAGE_S = 10, 60.0
 LOW, HIGH, WAVERS_S, TIMES = 2, 8, 5.0, 36
 # A request has so much less, or more, than the tokens of one on average, drawn evenly: no two stay in step.
 SPREAD = 0.5
-# The same load with other lengths, and other drafts accepted. Of stages of 40 s a fixed mode, too, has 0.3 to 1.2 % more
-# tokens on the way down, as who is one too many leaves late, and 0.2 to 0.6 % more or fewer by chance (the standard
-# deviation of one seed).
+# The same load with other lengths, and other drafts accepted. Of stages of 40 s a fixed mode, too, has 0.3 to 1.2 %
+# more tokens on the way down, as who is one too many leaves late, and 0.2 to 0.6 % more or fewer by chance (the
+# standard deviation of one seed).
 SEEDS = (0, 1, 2)
 MINUTE_S = 60.0
 

@@ -85,14 +85,16 @@ def read(path: Path, routers: Routers) -> Tape:
             routes, topics, tokens = found["routes"], found["topics"].tolist(), found["tokens"].tolist()
             ids, ends, prompts = found["ids"].astype(np.int64), found["ends"], found["prompts"]
     except UNREADABLE as error:
+        lacks = f" (it lacks {error.args[0].split(' ')[0]})" if isinstance(error, KeyError) else ""
         raise UsageError(
-            f"Traced residency in virtual time follows recorded routes, and {path} is none; {how}"
+            f"Traced residency in virtual time follows recorded routes, and {path} has none{lacks}; {how}"
         ) from error
     last = int(ends[-1]) if len(ends) else 0
     if {len(routes), len(ids), sum(tokens)} != {last} or not last or len(prompts) != len(ends):
         raise UsageError(f"{path} has arrays that do not fit each other; {how}")
     if routes.shape[1:] != (routers.layers, routers.top_k) or routes.max() >= routers.experts:
-        raise UsageError(f"{path} is of another model than {path.parent} is, whose routers are {routers}; {how}")
+        chosen = f"{routers.top_k} of {routers.experts} experts in each of {routers.layers} layers"
+        raise UsageError(f"{path} is of another model than {path.parent} is, whose routers choose {chosen}; {how}")
     answered = _behind(prompts, ends)
     of_topics = np.split(answered, np.cumsum(tokens)[:-1])
     if not all(each.any() for each in of_topics):

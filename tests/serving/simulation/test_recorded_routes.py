@@ -122,7 +122,16 @@ def test_a_missing_recording_is_told_with_how_to_make_it(tmp_path: Path, content
 def test_a_recording_that_is_cut_off_is_told_by_its_name(tmp_path: Path, kept: float) -> None:
     record([taped("cs", 0, 5), taped("legal", 5, 9)], path := tmp_path / FILE)
     path.write_bytes(path.read_bytes()[: int(kept * path.stat().st_size)])
-    with pytest.raises(UsageError, match=f"{path} is none; make it: foreserve locality"):
+    with pytest.raises(UsageError, match=f"{path} has none; make it: foreserve locality"):
+        read(path, ROUTERS)
+
+
+def test_a_recording_that_lacks_an_array_says_which(tmp_path: Path) -> None:
+    record([taped("cs", 0, 5)], path := tmp_path / FILE)
+    with np.load(path) as found:
+        arrays = {name: array for name, array in found.items() if name != "prompts"}
+    np.savez(path, **arrays)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=f"{path} has none \\(it lacks prompts\\); make it"):
         read(path, ROUTERS)
 
 
