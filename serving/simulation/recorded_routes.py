@@ -171,9 +171,14 @@ class RecordedRoutes:
 
 
 @lru_cache(maxsize=4)
+def tape_of(token_model: str) -> Tape:
+    """Return a token model's recording, read once. Raise UsageError if it has none."""
+    return read(Path(token_model) / FILE, format_of(token_model).routers)
+
+
+@lru_cache(maxsize=4)
 def _as_target(token_model: str, target: Routers) -> tuple[CheckedRoutes, Tape]:
-    """Load a recording, once for all devices, and its mapping to the emulated model's experts."""
-    routers = format_of(token_model).routers
-    tape = read(Path(token_model) / FILE, routers)
-    routes = RouteMap(routers, target)(tape.routes.astype(np.int64))
+    """Return a recording's routes as those of the emulated model, made once for all devices, and the recording."""
+    tape = tape_of(token_model)
+    routes = RouteMap(format_of(token_model).routers, target)(tape.routes.astype(np.int64))
     return check(routes.astype(np.int16), target.layers, target.experts), tape

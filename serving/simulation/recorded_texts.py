@@ -1,7 +1,6 @@
 """Recorded texts for virtual time: what the sequences of a batch say where they read the recording of routes."""
 
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 
@@ -10,8 +9,7 @@ from serving.device.device_spec import Followed
 from serving.device.routed_pricing import TracedDevice
 from serving.drafting.attention import KeyValues
 from serving.drafting.drafter import DraftContext, drafter
-from serving.simulation.recorded_routes import FILE, RecordedRoutes, Tape, read
-from serving.token_model.route_format import format_of
+from serving.simulation.recorded_routes import RecordedRoutes, tape_of
 from serving.types import Batch
 
 # Requests whose keys and values are kept, at some 300 kB each of the bundled model.
@@ -24,7 +22,7 @@ class RecordedTexts:
 
     def __init__(self, trace: TracedDevice, routes: RecordedRoutes) -> None:
         self._trace, self._routes = trace, routes
-        self._tape = _tape(trace.token_model)
+        self._tape = tape_of(trace.token_model)
 
     def contexts(self, batch: Batch, context: IntArray, which: list[int]) -> list[DraftContext | None]:
         """Return what sequences say; all of it is known."""
@@ -45,14 +43,9 @@ def recorded(trace: TracedDevice) -> Followed:
     return Followed(routes, lambda: RecordedTexts(trace, routes))
 
 
-@lru_cache(maxsize=4)
-def _tape(token_model: str) -> Tape:
-    return read(Path(token_model) / FILE, format_of(token_model).routers)
-
-
 @lru_cache(maxsize=KEPT)
 def _read(token_model: str, scheme: str, request: int) -> KeyValues:
     """Return the keys and values of a recorded request."""
-    tape = _tape(token_model)
+    tape = tape_of(token_model)
     start = int(tape.ends[request - 1]) if request else 0
     return drafter(token_model, scheme).read(tape.ids[start : tape.ends[request]].tolist())

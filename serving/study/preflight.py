@@ -13,6 +13,7 @@ from device_model.specs.spec import DeviceError
 from serving.admission.rules import AdmissionRules
 from serving.device.fleet_limits import check_faults, context_held, load_fleet
 from serving.scenario.scenario import Scenario
+from serving.simulation.recorded_routes import tape_of
 from serving.simulation.virtual_admission import VirtualAdmission
 from serving.study.axes import Settings, combinations
 from serving.study.point import VARIANT, Point
@@ -115,6 +116,8 @@ def _context_of(point: Point) -> int | Obstacle:
         fleet = load_fleet(point.scenario)
         context = context_held(point.scenario, fleet)
         check_faults(point.scenario, [spec for spec, _ in fleet], context)
+        if any(spec.trace for spec, _ in fleet):
+            tape_of(point.scenario.token_model)
         return context
     except (UsageError, DeviceError) as error:
         return Obstacle(SCENARIO, f"cannot be run: {error}")

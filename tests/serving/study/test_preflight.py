@@ -1,9 +1,11 @@
 """Is what no run could do refused before the first one, in the server's words, and nothing else?"""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
+from serving.scenario.scenario import BUNDLED_MODEL
 from serving.study.spec import load_study
 from serving.usage_error import UsageError
 
@@ -92,3 +94,13 @@ def test_what_some_combination_can_do_is_left_to_its_points(tmp_path: Path, more
 def test_the_search_for_a_run_that_works_is_short(tmp_path: Path) -> None:
     axes = "axes.tau = { from = 1, to = 999 }\naxes.load = { from = 1, to = 999 }\naxes.seed = { from = 1, to = 999 }"
     assert said(tmp_path, axes) == ""
+
+
+def test_recorded_routes_that_cannot_be_read_are_told_before_the_first_run(tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    model.mkdir()
+    shutil.copy(BUNDLED_MODEL / "config.json", model)
+    traced = f'scenario = {{ residency = "trace", token_model = "{model}" }}'
+    assert f"{model / 'routes.npz'} has none; make it: foreserve locality" in said(tmp_path, traced)
+    shutil.copy(BUNDLED_MODEL / "routes.npz", model)
+    assert not said(tmp_path, traced)
