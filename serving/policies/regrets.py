@@ -20,7 +20,7 @@ KEPT = 4096
 
 
 class DecodeBatch(NamedTuple):
-    """A batch of which `decoding` sequences decode. All of it has `kv_tokens` in the KV cache, and `prompt_tokens` of
+    """A batch of which `decoding` sequences decode. These have `kv_tokens` in the KV cache, and `prompt_tokens` of
     prompts are computed in the step. It begins at `at_s`, with `ext_bytes_per_s` of the slow tier; its requests tell of
     the `crowd`. Since the last verdict on one the device has worked for `worked_s`, which is known to who asks for
     verdicts, as is the `load` of prompts."""

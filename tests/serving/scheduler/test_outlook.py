@@ -57,9 +57,10 @@ def test_who_gives_up_before_the_first_token_says_nothing_of_answers() -> None:
 
 
 def test_a_batch_tells_of_its_crowd() -> None:
-    # Two sequences of 100 tokens of prompts and 20 of answers, a third one whose prompt is computed, and four more.
+    # Two sequences of 100 tokens of prompts and 20 of answers, a third one whose prompt is computed from its 60th token
+    # on, which is none of those that decode, and four more.
     asked = {"released": [5, 15, 0], "remaining": [15, 5, 20], "outlook": Outlook(4, 8192, 0.9)}
-    batch = Batch(["a", "b", "c"], [1, 1, 100], [104, 114, 0], [True] * 3, 0.0, **asked)
+    batch = Batch(["a", "b", "c"], [1, 1, 40], [104, 114, 60], [True] * 3, 0.0, **asked)
     found = decode_batch(batch, batch.plan, 1e11)
-    assert (found.decoding, found.kv_tokens, found.prompt_tokens) == (2, 218, 100)
+    assert (found.decoding, found.kv_tokens, found.prompt_tokens) == (2, 218, 40)
     assert found.crowd == Crowd(7, 100.0, 18.0, 8192)
