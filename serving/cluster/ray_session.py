@@ -53,7 +53,7 @@ def _start(folder: Path, cores: int | None) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # Calls that nobody waits for fail where an actor has died; its supervisor hears of that otherwise.
     os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
-    # A call after the end is a mistake, and must not start another Ray: in processes of ours by this variable, which was
+    # A call after the end is a mistake, and must not start another Ray: in other processes by this variable, which was
     # read here as Ray was imported.
     os.environ.setdefault("RAY_ENABLE_AUTO_CONNECT", "0")
     ray._private.auto_init_hook.enable_auto_connect = False
