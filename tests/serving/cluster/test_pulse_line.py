@@ -94,6 +94,7 @@ def test_ray_is_asked_of_a_part_that_does_not_answer(tmp_path: Path, monkeypatch
         async with a_part(tmp_path / "run") as (part, line):
             await line.heartbeat(part)
             os.kill(part.child.pid, signal.SIGSTOP)
+            os.waitid(os.P_PID, part.child.pid, os.WSTOPPED)  # until then its thread may still answer
             await line.heartbeat(part)
             assert part.asked == 2
 
