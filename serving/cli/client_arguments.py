@@ -4,8 +4,12 @@ import argparse
 import os
 from typing import Any
 
+from serving.cli.parser import name_otherwise
 from serving.scenario.options import file_name
 from serving.security.client_trust import Trust
+
+# What `serve` and load generators of others have for what is one `--url` here.
+PARTS_OF_URL = ("--port", "--http-port", "--grpc-port", "--host", "--base-url", "--address")
 
 
 def add_client(parser: Any) -> None:
@@ -15,6 +19,11 @@ def add_client(parser: Any) -> None:
     add("--ca-file", type=file_name, metavar="FILE", help="trust servers with TLS by this (PEM)")
     add("--client-cert", type=file_name, metavar="FILE", help="certificate to show them (PEM)")
     add("--client-key", type=file_name, metavar="FILE", help="its private key, if it is in another file")
+
+
+def name_url(parser: argparse.ArgumentParser) -> None:
+    """Let `--url` be the hint on an option that is a part of it elsewhere."""
+    name_otherwise(parser, "--url", PARTS_OF_URL)
 
 
 def trust_of(args: argparse.Namespace) -> Trust:

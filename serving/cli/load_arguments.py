@@ -5,7 +5,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from serving.cli.client_arguments import add_client, trust_of
+from serving.cli.client_arguments import add_client, name_url, trust_of
+from serving.cli.parser import name_by_value
 from serving.load.options import REPLACED, LoadOptions, OptionError, Slos, load_keys, option_of
 from serving.scenario.key import Key
 from serving.scenario.kind import Kind
@@ -29,6 +30,8 @@ def add_load(parser: argparse.ArgumentParser) -> None:
     """Add the options of a load run. Those that are not given are None."""
     keys, default = load_keys(), LoadOptions()
     groups = {title: parser.add_argument_group(title) for title in GROUPS}
+    name_url(parser)
+    name_by_value(parser, "--url", lambda value: [value] if ":" in value else [])
     add_client(groups["endpoint"])
     for title, names in GROUPS.items():
         for name in names:

@@ -7,9 +7,15 @@ the paths. The command prints.
 import argparse
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from device_model.load import SYSTEMS
+from device_model.specs.hardware_file import FOLDER, is_file
+from device_model.specs.spec import SpecError
+from device_model.specs.spec_file import MODELS, SPECS, names_in
+from serving.cli.parser import name_by_value
 from serving.scenario.options import HELP, KEYS
 from serving.scenario.scenario import BUNDLED_MODEL, Scenario, token_model_of
 
@@ -18,6 +24,8 @@ if TYPE_CHECKING:
 
 EMULATED = ("system", "hardware", "model")
 """The keys of a scenario that name what is emulated."""
+FOLDERS = {"system": (SYSTEMS, ".py"), "hardware": (FOLDER, ".toml"), "model": (SPECS / MODELS, ".toml")}
+"""Where the files are that each of them names, and how these end."""
 ROWS = 1
 """The indent of JSON that has a row for each of many runs."""
 T = TypeVar("T")
@@ -39,6 +47,17 @@ def add_emulated(parser: argparse.ArgumentParser, names: Iterable[str] = EMULATE
     for name in names:
         default = getattr(Scenario(), name)
         parser.add_argument(f"--{name}", default=default, metavar="NAME", help=f"{HELP[name]} (default: {default})")
+        name_by_value(parser, f"--{name}", partial(_names_like, name))
+
+
+def _names_like(key: str, text: str) -> list[str]:
+    """Return the names that there are of what a key of `EMULATED` names; of hardware the path of any file is one."""
+    if key == "hardware" and is_file(text):
+        return [text]
+    try:
+        return names_in(*FOLDERS[key])
+    except SpecError:  # One's own specs can't be read, which is said once a command runs.
+        return []
 
 
 def add_token_model(parser: argparse.ArgumentParser) -> None:

@@ -2,7 +2,7 @@
 
 import argparse
 
-from serving.cli.client_arguments import add_client, trust_of
+from serving.cli.client_arguments import add_client, name_url, trust_of
 from serving.scenario.options import amount
 from serving.usage_error import UsageError
 
@@ -15,6 +15,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     top = commands.add_parser("top", help="watch a running emulation in the terminal")
     top.add_argument("address", nargs="?", metavar="ADDRESS", help=f"of its HTTP port: a URL, or HOST:PORT ({URL})")
     top.add_argument("--url", metavar="ADDRESS", help="the same, as other commands have it")
+    name_url(top)
     add_client(top)
     interval = amount("seconds", 0.1, 3600)
     top.add_argument("--interval", type=interval, default=INTERVAL_S, metavar="S", help="seconds between two looks")

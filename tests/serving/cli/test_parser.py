@@ -23,12 +23,33 @@ ROOT = Path(__file__).parents[3]
         (["model", "add", "config.json", "--sav", "x", "--nam=y", "--zz"], "foreserve model add: error: unrecognized"),
         (["studdy"], "(did you mean `study`?)"),
         (["calibrate", "--system", "stratuum"], "(did you mean `stratum`?)"),
+        (["load", "--port", "8000"], "unrecognized arguments: --port 8000 (did you mean `--url`?)"),
+        (["load", "--host=127.0.0.1"], "(did you mean `--url`?)"),
+        (["load", "http://127.0.0.1:8000"], "(did you mean `--url`?)"),
+        (["top", "--port", "8000"], "unrecognized arguments: --port (did you mean `--url`?)"),
+        (["explain", "gpu"], "unrecognized arguments: gpu (did you mean `--system`?)"),
+        (["explain", "h100"], "(did you mean `--hardware`?)"),
+        (["explain", "./my-gpu.toml"], "(did you mean `--hardware`?)"),
+        (["explain", "olmoe"], "(did you mean `--model`?)"),
+        (["explain", "elmoe"], "(did you mean `--system` or `--hardware`?)"),
+        (["explain", "gpu", "--batsh", "3"], "unrecognized arguments: gpu --batsh 3 (did you mean `--batch`?)"),
+        (["policies", "olmoe-1b-7b"], "(did you mean `--model`?)"),
     ],
 )
 def test_the_nearest_name_is_told(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         make_parser().parse_args(arguments)
     assert ended.value.code == 2 and words in capsys.readouterr().err
+
+
+def test_no_name_is_told_where_none_is_near(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for own, arguments in (("", ["explain", "zzzzzz"]), (str(tmp_path / "none"), ["explain", "olmoe-1b-7b"])):
+        monkeypatch.setenv("FORESERVE_SPECS", own)
+        with pytest.raises(SystemExit):
+            make_parser().parse_args(arguments)
+        assert capsys.readouterr().err.endswith(f"unrecognized arguments: {arguments[1]}\n")
 
 
 def test_help_of_a_command_says_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
