@@ -38,8 +38,7 @@ def load_device(
     DeviceError for a system that does not run on hardware of this kind, a scheme that the system can't run, a model
     that does not fit into the memory of the hardware, or lost banks of a system without any.
     """
-    if system != OWN:
-        _check_system(system)
+    _check_system(system, also=(OWN,))
     platform = load_hardware(hardware)
     system = platform.system if system == OWN else system
     made = _class_of(system)
@@ -140,7 +139,7 @@ def _class_of(system: str) -> Any:
     return _class(system)
 
 
-def _check_system(system: str) -> None:
+def _check_system(system: str, also: tuple[str, ...] = ()) -> None:
     if has_name(SYSTEMS, system, ".py"):
         return
     if system in names_in(FOLDER):
@@ -149,4 +148,4 @@ def _check_system(system: str) -> None:
             f"{system!r} as `hardware`.",
             "system",
         )
-    check_name(system, "system", SYSTEMS, ".py")
+    check_name(system, "system", SYSTEMS, ".py", also)

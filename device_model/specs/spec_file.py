@@ -86,19 +86,21 @@ def path_of(name: str, folder: Path) -> Path:
     return shipped
 
 
-def check_name(name: str, kind: str, folder: Path, suffix: str = ".toml") -> None:
-    """Raise UnknownName, with the names that exist, unless `name` is a file of `folder`; it is called a `kind`."""
-    if has_name(folder, name, suffix):
+def check_name(name: str, kind: str, folder: Path, suffix: str = ".toml", also: Sequence[str] = ()) -> None:
+    """Raise UnknownName, with the names that exist, unless `name` is a file of `folder`, or `also` a name; it is called
+    a `kind`."""
+    if name in also or has_name(folder, name, suffix):
         return
+    names = [*names_in(folder, suffix), *also]
     if name.endswith(".toml"):
-        raise UnknownName(_as_file(kind, name, folder, suffix), kind)
-    raise unknown(kind, name, names_in(folder, suffix), own=_own_in(folder) if suffix == ".toml" else "")
+        raise UnknownName(_as_file(kind, name, folder, suffix, names), kind)
+    raise unknown(kind, name, names, own=_own_in(folder) if suffix == ".toml" else "")
 
 
-def _as_file(kind: str, name: str, folder: Path, suffix: str) -> str:
+def _as_file(kind: str, name: str, folder: Path, suffix: str, names: Sequence[str]) -> str:
     """Return the sentence on a name that is that of a file, where none is read, and on what to do instead."""
     called = Path(name).stem
-    exist = f"those that exist are {', '.join(names_in(folder, suffix)) or 'none'}"
+    exist = f"those that exist are {', '.join(names) or 'none'}"
     if suffix != ".toml":
         code = f"{folder.name}/NAME{suffix} in device_model"
         return f"There is no {kind} {name!r}, a file of figures, as each is one of code, {code}; {exist}."

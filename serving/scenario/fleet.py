@@ -5,8 +5,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from device_model.load import own_draft
+from device_model.load import DRAFTS, own_draft
 from device_model.specs.hardware_file import is_file, system_of
+from device_model.specs.spec import UnknownName
+from device_model.specs.spec_file import check_name
 from serving.usage_error import UsageError
 
 MOST_DEVICES = 256
@@ -53,7 +55,18 @@ def parse_entry(text: str, default: Member, what: str) -> list[Member]:
 def members_of(entry: str, default: Member, traced: bool, what: str) -> list[Member]:
     """Return the devices that one entry stands for, as `parse_entry` and `resolved` do. Raise `FleetError`, which
     begins with `what`."""
-    return [resolved(member, traced) for member in parse_entry(entry, default, what)]
+    members = parse_entry(entry, default, what)
+    try:
+        check_draft(members[0].draft)
+    except UnknownName as error:
+        raise FleetError(f"{what} is {entry!r}: {error}") from error
+    return [resolved(member, traced) for member in members]
+
+
+def check_draft(draft: str) -> None:
+    """Raise UnknownName, with all that is allowed, unless a member can be written with a draft; "" is none."""
+    if draft:
+        check_name(draft, "draft scheme", DRAFTS, ".py", also=(NO_DRAFT, OWN_DRAFT))
 
 
 def resolved(member: Member, traced: bool) -> Member:

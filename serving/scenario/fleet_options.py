@@ -14,7 +14,7 @@ from serving.policies.routing import LEAST_LOADED, RouterSpec, parse_router
 from serving.policies.step_options import ACCEPTANCES, EXECUTED
 from serving.scenario.draft_depth import DepthChoice, DraftDepth, parse_depth
 from serving.scenario.faults import Fault, parse_faults
-from serving.scenario.fleet import MOST_DEVICES, OWN_DRAFT, FleetError, Member, members_of, resolved
+from serving.scenario.fleet import MOST_DEVICES, OWN_DRAFT, FleetError, Member, check_draft, members_of, resolved
 from serving.scenario.key import key
 from serving.scenario.kind import Kind
 from serving.scenario.listen_options import ListenOptions
@@ -147,7 +147,9 @@ class FleetOptions(ListenOptions):
     draft_depth: DraftDepth = field(init=False, repr=False, compare=False)
 
     def parse_fleet(self) -> None:
-        """Set the members that `fleet` stands for, beside other keys. Raise `ScenarioError`."""
+        """Set the members that `fleet` stands for, beside other keys. Raise `ScenarioError`, and UnknownName if there
+        is no such `draft`."""
+        check_draft(self.draft)
         try:
             object.__setattr__(self, "members", self._members())
         except FleetError as error:

@@ -19,7 +19,8 @@ def test_a_device_is_loaded_by_names():
     [
         (
             ("elmoe", "elmoe3d-4gb", "qwen3-30b-a3b"),
-            "There is no system 'elmoe' (did you mean elmoe3d?); those that exist are elmoe3d, gpu, hb_xpu",
+            "There is no system 'elmoe' (did you mean elmoe3d?); those that exist are elmoe3d, gpu, hb_xpu, logicpim, "
+            "nmp, npu, offload, pim, stratum, xpu, auto.",
         ),
         (("xpu", "dgx", "qwen3-30b-a3b"), "There is no hardware 'dgx'; those that exist are 2xh100, 4xh100, a100-8gb,"),
         (

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from device_model.load import systems_on
 from device_model.specs.hardware_file import FOLDER, load_hardware
-from device_model.specs.spec import DeviceError
+from device_model.specs.spec import DeviceError, UnknownName
 from device_model.specs.spec_file import names_in
 from serving.cli.main import make_parser
 from serving.reports.explain import show
@@ -75,6 +75,12 @@ def test_a_step_beyond_what_was_published_is_told(capsys: pytest.CaptureFixture[
 def test_what_serve_refuses_is_refused_here(options: tuple[str, ...], sentence: str) -> None:
     args = make_parser().parse_args(["explain", *options])
     with pytest.raises(UsageError, match=sentence):
+        args.run(args)
+
+
+def test_an_unknown_draft_is_answered_with_all_that_are_allowed() -> None:
+    args = make_parser().parse_args(["explain", "--draft", "x"])
+    with pytest.raises(UnknownName, match=r"no draft scheme 'x'; those that exist are eagle, .*, slm, none, auto\.$"):
         args.run(args)
 
 

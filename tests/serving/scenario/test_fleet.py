@@ -1,5 +1,6 @@
 """Are devices what was written, and contradictions refused in a sentence?"""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from device_model.condition import Condition
 from device_model.specs.hardware_file import FOLDER
-from device_model.specs.spec import DeviceError
+from device_model.specs.spec import DeviceError, UnknownName
 from device_model.step import StepPlan
 from serving.device.device_spec import DeviceLimits, DeviceSpec, check_shared
 from serving.edge.preflight import prepare
@@ -45,6 +46,25 @@ def test_what_an_entry_leaves_out_is_as_in_the_scenario() -> None:
 def test_an_entry_that_cannot_be_read_is_refused_with_the_syntax(text: str) -> None:
     with pytest.raises(FleetError, match=r"It is .*COUNT x .*HARDWARE"):
         parse_entry(text, DEFAULT, "It")
+
+
+@pytest.mark.parametrize("draft", ["guess", "non", "quant.toml"])
+def test_a_draft_that_there_is_not_is_refused_with_all_that_are_allowed(draft: str) -> None:
+    allowed = re.escape("those that exist are eagle, elastic, quant, random, slm, none, auto.") + "$"
+    with pytest.raises(UnknownName, match=f"^There is no draft scheme '{draft}'.*{allowed}"):
+        Scenario(draft=draft)
+    with pytest.raises(
+        ScenarioError, match=f"`fleet` is '2 x xpu/elmoe3d-4gb.{draft}': There is .*{allowed}"
+    ) as caught:
+        Scenario(fleet=("elmoe3d-4gb", f"2 x xpu/elmoe3d-4gb+{draft}"))
+    assert caught.value.keys == ("fleet",)
+
+
+def test_what_the_error_on_a_draft_allows_is_allowed() -> None:
+    drafts = dict.fromkeys(("eagle", "elastic", "quant", "random", "slm")) | {"none": "", "auto": "elastic"}
+    for draft, meant in drafts.items():
+        member = Member("elmoe3d", "elmoe3d-4gb", draft if meant is None else meant)
+        assert Scenario(draft=draft, fleet=("elmoe3d-4gb", f"elmoe3d-4gb+{draft}")).members == (member, member)
 
 
 def test_a_fleet_says_how_many_devices_there_are() -> None:
