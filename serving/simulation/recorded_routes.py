@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zipfile import BadZipFile
 
 import numpy as np
@@ -27,6 +27,9 @@ FILE = "routes.npz"
 """Beside a token model's weights."""
 UNREADABLE = (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error)
 """What numpy raises of a file that is no recording, has another one's arrays, or is cut off or damaged."""
+
+COUNTED = {"routes": 3, "tokens": 1, "ids": 1, "ends": 1, "prompts": 1}
+"""The arrays of a recording that have whole numbers from 0, and their dimensions."""
 
 Ids = NDArray[np.integer]
 
@@ -82,15 +85,20 @@ def read(path: Path, routers: Routers) -> Tape:
     how = f"make it: foreserve locality --token-model {path.parent} --record {path}"
     try:
         with np.load(path, allow_pickle=False) as found:
-            routes, topics, tokens = found["routes"], found["topics"].tolist(), found["tokens"].tolist()
-            ids, ends, prompts = found["ids"].astype(np.int64), found["ends"], found["prompts"]
+            topics, counted = found["topics"].tolist(), {name: found[name] for name in COUNTED}
     except UNREADABLE as error:
         lacks = f" (it lacks {error.args[0].split(' ')[0]})" if isinstance(error, KeyError) else ""
         raise UsageError(
             f"Traced residency in virtual time follows recorded routes, and {path} has none{lacks}; {how}"
         ) from error
+    for name, array in counted.items():
+        if wrong := _wrong(array, COUNTED[name]):
+            raise UsageError(f"{path}: its `{name}` {wrong}; {how}")
+    routes, tokens, ids = counted["routes"], counted["tokens"].tolist(), counted["ids"].astype(np.int64)
+    ends, prompts = counted["ends"].astype(np.int64), counted["prompts"]
     last = int(ends[-1]) if len(ends) else 0
-    if {len(routes), len(ids), sum(tokens)} != {last} or not last or len(prompts) != len(ends):
+    fits = len(topics) == len(tokens) and len(prompts) == len(ends) and (np.diff(ends) >= 0).all()
+    if {len(routes), len(ids), sum(tokens)} != {last} or not last or not fits:
         raise UsageError(f"{path} has arrays that do not fit each other; {how}")
     if routes.shape[1:] != (routers.layers, routers.top_k) or routes.max() >= routers.experts:
         chosen = f"{routers.top_k} of {routers.experts} experts in each of {routers.layers} layers"
@@ -101,6 +109,15 @@ def read(path: Path, routers: Routers) -> Tape:
         raise UsageError(f"{path} has a topic without answers; {how}")
     answer_places = _in_a_row(topics, [int(each.sum()) for each in of_topics])
     return Tape(routes, _in_a_row(topics, tokens), ids, ends, np.flatnonzero(answered), answer_places)
+
+
+def _wrong(array: NDArray[Any], dimensions: int) -> str:
+    """Return what is wrong with an array of `COUNTED`, and what is allowed; "" if nothing is."""
+    if array.ndim != dimensions:
+        return f"has {array.ndim} dimensions; allowed are {dimensions}"
+    if array.dtype.kind not in "iu":
+        return f"is of the type {array.dtype}; allowed are whole numbers"
+    return f"has {array.min()}; allowed is 0 or more" if array.size and array.min() < 0 else ""
 
 
 def _behind(prompts: Ids, ends: Ids) -> BoolArray:

@@ -1,12 +1,15 @@
 """Are recorded routes read as they were chosen, and does a device follow them?"""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerFast
 
 from device_model.experts.route_map import RouteMap, Routers
@@ -142,6 +145,29 @@ def test_a_recording_whose_arrays_do_not_fit_each_other_is_refused(tmp_path: Pat
         arrays = dict(found)
     np.savez(path, **arrays | {cut: arrays[cut][:-1]})  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=f"{path} has arrays that do not fit each other; make it"):
+        read(path, ROUTERS)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "said"),
+    [
+        ("prompts", lambda prompts: prompts - 3, "its `prompts` has -2; allowed is 0 or more"),
+        ("routes", lambda routes: routes.astype(np.float32), "its `routes` is of the type float32; allowed are whole"),
+        ("routes", lambda routes: routes.astype(np.int16) - 300, "its `routes` has -[0-9]+; allowed is 0 or more"),
+        ("ids", lambda ids: ids + 0.5, "its `ids` is of the type float64; allowed are whole numbers"),
+        ("tokens", lambda tokens: tokens.sum(), "its `tokens` has 0 dimensions; allowed are 1"),
+        ("ends", lambda ends: ends + np.array([7, 0]), "has arrays that do not fit each other"),
+        ("topics", lambda topics: topics[:1], "has arrays that do not fit each other"),
+    ],
+)
+def test_an_array_that_can_be_none_of_a_recording_is_refused(
+    tmp_path: Path, name: str, change: Callable[[NDArray[Any]], NDArray[Any]], said: str
+) -> None:
+    record([taped("cs", 0, 5), taped("legal", 5, 9)], path := tmp_path / FILE)
+    with np.load(path) as found:
+        arrays = dict(found)
+    np.savez(path, **arrays | {name: change(arrays[name])})  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=f"^{path}:? {said}.*; make it: foreserve locality"):
         read(path, ROUTERS)
 
 
