@@ -20,6 +20,8 @@ SPILL_REQUESTS = 3.0
 REMEMBERED_BLOCKS = 8192
 # What `score` gives for each.
 WEIGHTS = {"load": 1.0, "topic": 0.5, "prefix": 1.0}
+# Of larger ones a sum may be infinite, or nothing else in it would count.
+MOST_WEIGHT = 1e6
 
 ROUND_ROBIN, LEAST_LOADED, TOPIC_AFFINE, PREFIX_AFFINE, SCORE = ROUTERS = (
     "round-robin",
@@ -212,8 +214,10 @@ def parse_router(text: str) -> RouterSpec:
     if name == SCORE:
         told = parse_terms(terms, dict.fromkeys(WEIGHTS, float), f"`router` {SCORE!r}")
         weights = WEIGHTS | {name: float(weight) for name, weight in told.items()}
-        if not weights["load"] > 0 or min(weights.values()) < 0:
-            raise TermError("`router` 'score' has weights that mean nothing: load must be above 0, others at least 0.")
+        for weight, value in weights.items():
+            if not 0 <= value <= MOST_WEIGHT or (weight == "load" and not value):
+                allowed = f"above 0 and at most {MOST_WEIGHT:,.0f}" if weight == "load" else f"0 to {MOST_WEIGHT:,.0f}"
+                raise TermError(f"`router` {SCORE!r} has the weight {weight}={value}: allowed is {allowed}.")
         return RouterSpec(SCORE, weights)
     if name not in WEIGHTLESS:
         raise TermError(f"`router` is {name!r}: it must be {', '.join(ROUTERS[:-1])} or {SCORE}{meant(name, ROUTERS)}.")

@@ -175,13 +175,25 @@ def test_weights_that_favour_nothing_but_load_choose_the_least_loaded() -> None:
     assert policy.choose(request(0, "cs", [1]), views).index == 1
 
 
+def test_the_least_and_the_largest_weights_choose_too() -> None:
+    views = [FleetView(0, 0.01, requests=2), FleetView(1, 1e-6, requests=10**6)]
+    for load, index in ((1e6, 0), (5e-324, 1)):
+        policy = parse_router(f"score: load={load}, topic=1e6, prefix=1000000").policy()
+        policy.choose(request(0, "", [1]), views[1:])
+        assert policy.choose(request(0, "", [1]), views).index == index
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("dice", ["'dice'", "round-robin", "score"]),
         ("score: luck=1", ["luck=1", "load=...", "prefix=..."]),
         ("score: load=heavy", ["load=heavy", "a number"]),
-        ("score: load=0", ["above 0"]),
+        ("score: load=0", ["load=0.0: allowed is above 0 and at most 1,000,000."]),
+        ("score: load=1e300", ["load=1e+300: allowed is above 0 and at most 1,000,000."]),
+        ("score: load=-1", ["load=-1.0: allowed is above 0"]),
+        ("score: topic=1000001", ["topic=1000001.0: allowed is 0 to 1,000,000."]),
+        ("score: prefix=-0.5", ["prefix=-0.5: allowed is 0 to 1,000,000."]),
         ("least-loaded: load=1", ["takes no terms"]),
     ],
 )
