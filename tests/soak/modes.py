@@ -5,6 +5,7 @@ worst first; a load is played alone by `--seed` with its number.
 """
 
 import argparse
+import math
 import random
 import tempfile
 import time
@@ -65,7 +66,7 @@ def drawn(number: int) -> Load:
     draw = random.Random(number)
 
     def size(least: int, most: int) -> int:
-        return round(least * (most / least) ** draw.random())
+        return round(math.exp(draw.uniform(math.log(least), math.log(most))))
 
     system = draw.choice(SYSTEMS)
     draft = draw.choice(("elastic", "quant")) if system == "elmoe3d" else own_draft(system) or "auto"
