@@ -15,6 +15,9 @@ MOST_CHANGES = 4
 FIXED = ("fixed-ar", "fixed-sd")
 # Between two ways, and below the worse of two modes.
 MOST_OFF = 0.02
+# Where both modes are within 1 % of each other, a run that changes once is by chance as much as 3 % below both, or 2 %
+# above: 0.1 % above the worse one on average (24 seeds of the closest pair, 45 s each). So much is the mean of three.
+BY_CHANCE = 0.005
 # Hardware, model, tokens of a prompt, and about where the device model's own tau lies there.
 PLACES = {
     "tau of 2": ("elmoe3d-8gb", "qwen3-30b-a3b", 64, 2),
@@ -61,7 +64,7 @@ def served(place: str, mode: str, tau: int, stages: tuple[Stage, ...]) -> LoadRu
 
 
 def at_least_the_worse(run: LoadRuns, fixed: list[LoadRuns]) -> bool:
-    return run.tokens_per_s >= min(each.tokens_per_s for each in fixed)
+    return run.tokens_per_s >= (1 - BY_CHANCE) * min(each.tokens_per_s for each in fixed)
 
 
 @pytest.mark.parametrize("tau", [0, 2, pytest.param(5, marks=pytest.mark.slow)])
