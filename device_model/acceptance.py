@@ -11,6 +11,7 @@ from device_model.draft import Draft
 from device_model.experts.traced_cache import PoolReads
 from device_model.hb_xpu.tiered import TieredDevice
 from device_model.hotness_gain import hotness_gain
+from device_model.placement import TierBytes
 from device_model.specs.measured_rates import POOLS, MeasuredRates
 from device_model.specs.published_rates import CONTEXT, PublishedRates, read_published
 from device_model.specs.spec import DeviceError
@@ -65,11 +66,11 @@ def acceptance_of(device: RooflineDevice, plan: StepPlan) -> Acceptance:
     draft, work = _drafting(device, plan)
     if not draft.pooled or not isinstance(device, TieredDevice):
         return acceptance(device.setup.target, draft.published, device.hb.capacity_bytes / GIB, work.decoding)
-    held = device.held(work)
+    held, batch = device.held(work, plan.draft or draft.shape), work.decoding
     room, pool = draft.drafted_share(device, held), draft.traced_pool(device, work, held, plan)
     if pool is not None:
-        return _of_traced_pool(_of_pool(device, work, 1), pool, room)
-    return _of_random_pool(device, work, room) if draft.drawn else _of_pool(device, work, work.decoding)
+        return _of_traced_pool(_of_pool(device, held, 1), pool, room)
+    return _of_random_pool(device, held, batch, room) if draft.drawn else _of_pool(device, held, batch)
 
 
 def _of_traced_pool(alone: Acceptance, pool: PoolReads, room: float) -> Acceptance:
@@ -84,18 +85,19 @@ def _of_traced_pool(alone: Acceptance, pool: PoolReads, room: float) -> Acceptan
     return alone._replace(alpha=alone.alpha * filled * (cold + (1.0 - cold) * pool.hotness))
 
 
-def _of_random_pool(device: TieredDevice, work: StepWork, room: float) -> Acceptance:
-    alone, gain = _of_pool(device, work, 1), hotness_gain(room)
+def _of_random_pool(device: TieredDevice, held: TierBytes, batch: int, room: float) -> Acceptance:
+    alone, gain = _of_pool(device, held, 1), hotness_gain(room)
     caveat = f"Random-SD: Elastic-SD's rate with a pool of this size / {gain:.2f} (Fig. 17a). {alone.caveat}"
     # Never more than hotness, at which a batch tells.
-    return Acceptance(min(alone.alpha / gain, _of_pool(device, work, work.decoding).alpha), caveat.strip())
+    return Acceptance(min(alone.alpha / gain, _of_pool(device, held, batch).alpha), caveat.strip())
 
 
-def _of_pool(device: TieredDevice, work: StepWork, batch: int) -> Acceptance:
-    """Return Elastic-SD's rate at a batch, with the pool that `work` leaves room for."""
+def _of_pool(device: TieredDevice, held: TierBytes, batch: int) -> Acceptance:
+    """Return Elastic-SD's rate at a batch, with the pool that what HB has `held` leaves room for."""
     target, hb_gb = device.setup.target, device.hb.capacity_bytes / GIB
     sizes, batches = _axes()
-    held, at_1k = device.held(work), device.held(StepWork.of(batch_plan(min(batch, batches[-1])), 1))
+    assert device.draft is not None
+    at_1k = device.held(StepWork.of(batch_plan(min(batch, batches[-1])), 1), device.draft.shape)
     alike_gb = hb_gb - float(held.hb_kv_bytes - at_1k.hb_kv_bytes) / GIB
     smallest_gb = sizes[0]
     if alike_gb >= smallest_gb:
@@ -116,7 +118,7 @@ def measured_of(device: RooflineDevice, plan: StepPlan, rates: MeasuredRates) ->
         return published._replace(caveat=f"{draft.published} was not measured: its published rate. {published.caveat}")
     share = 1.0
     if isinstance(device, TieredDevice):
-        held = device.held(work)
+        held = device.held(work, plan.draft or draft.shape)
         traced = draft.traced_pool(device, work, held, plan)
         share = draft.drafted_share(device, held) if traced is None else traced.members
     alpha = rates.alpha(pool, share, work.decoding)

@@ -31,6 +31,12 @@ class DraftShape:
         if self.verify_tokens < self.depth:
             raise ValueError(f"verify_tokens is {self.verify_tokens}; allowed is at least the depth, {self.depth}")
 
+    @property
+    def tokens(self) -> int:
+        """The tokens of a sequence that are drafted, or verified if these are more: each has keys and values, which the
+        passes after it read."""
+        return max(self.depth * self.width, self.verify_tokens)
+
 
 NO_EXPERT = -1
 """Fills up the experts of a token whose pool has fewer than top-k in a layer."""

@@ -23,7 +23,7 @@ from device_model.roofline import TARGET, Part, Stage, Unit
 from device_model.setup import XpuSetup
 from device_model.slices import sliceable
 from device_model.specs.spec import DeviceError
-from device_model.step import DraftRoutes, StepCost, StepCosts, StepPlan
+from device_model.step import DraftRoutes, DraftShape, StepCost, StepCosts, StepPlan
 from device_model.stretches import Stretches
 from device_model.units import at_four_bits, at_share, at_width, of_weights, without_price
 from device_model.work import StepWork
@@ -70,7 +70,7 @@ class TieredDevice(XpuDevice):
         return super().probe(plan, steps, ext_bytes_per_s)
 
     def execute(self, plan: StepPlan, work: StepWork, unit: Unit) -> Execution:
-        held = self.held(work)
+        held = self.held(work, plan.draft)
         if plan.draft is None or not work.decoding:
             return self.pass_of_target(work, held, self.cached_reads(work, held, plan), unit)
         draft = self._draft()
@@ -90,7 +90,7 @@ class TieredDevice(XpuDevice):
             self.carry_out(self.ask(work, self.held(work), plan))
         else:
             verifying = work.drafted(plan.draft.verify_tokens, prefill=True)
-            self._draft().commit(self, verifying, self.held(work), plan)
+            self._draft().commit(self, verifying, self.held(work, plan.draft), plan)
 
     def swap(self, plan: StepPlan, before: Mix | None) -> Swap:
         """Return what HB must take in until it holds what `plan` has placed, if it holds what was placed for `before`
@@ -126,7 +126,7 @@ class TieredDevice(XpuDevice):
         if plan.draft is None or not work.decoding:
             return self.ask(work, self.held(work), plan)
         verifying = work.drafted(plan.draft.verify_tokens, prefill=True)
-        return self._draft().ask(self, verifying, self.held(work), plan)
+        return self._draft().ask(self, verifying, self.held(work, plan.draft), plan)
 
     def _draft(self) -> Draft:
         if self.draft is None:
@@ -138,11 +138,17 @@ class TieredDevice(XpuDevice):
             raise ValueError(NO_TOPICS)
         return self.hot
 
-    def held(self, work: StepWork) -> TierBytes:
-        """Return what lies where while `work` is done: the KV cache takes room from the experts as it grows (8)."""
+    def held(self, work: StepWork, tree: DraftShape | None = None) -> TierBytes:
+        """Return what lies where while `work` is done, and a `tree` is drafted and verified for each sequence that
+        decodes: the KV cache takes room from the experts as it grows (8), and so do keys and values of drafted tokens,
+        in that of the target if a draft has none of its own."""
         kv = self.size.kv_held_bytes(work)
         if self.draft is not None:
-            kv = kv + self.draft.kv_bytes_per_token * work.kv_tokens
+            own = self.draft.kv_bytes_per_token
+            kv = kv + own * work.kv_tokens
+            if tree is not None:
+                in_target = tree.verify_tokens if own else tree.tokens
+                kv = kv + work.decoding * (own * tree.tokens + self.size.kv_bytes_per_token * in_target)
         return self.placement.at(kv)
 
     def ask(self, work: StepWork, held: TierBytes, plan: StepPlan) -> CacheAsk:
@@ -172,7 +178,7 @@ class TieredDevice(XpuDevice):
         """Return the experts [layers, experts] that HB holds for the draft of a step of `plan`; None if it is not
         confined to any. Raise ValueError without a draft, or unless the cache is traced."""
         draft, work = self._draft(), StepWork.of(plan, 1)
-        return self._traced().pool(draft.ask(self, work, self.held(work), plan)) if draft.pooled else None
+        return self._traced().pool(draft.ask(self, work, self.held(work, plan.draft), plan)) if draft.pooled else None
 
     def confined(self, ask: CacheAsk) -> PoolReads:
         """Return what a draft's passes read of its pool. Raise ValueError unless the cache is traced."""

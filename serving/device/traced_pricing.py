@@ -102,7 +102,7 @@ class DraftTracePricer(TracePricer):
         """Return the price of a step that drafts a tree, which is carried out."""
         device = self._device
         assert isinstance(device, TieredDevice)
-        draft = self._drafter.draft(batch, plan, shape, device.pool(plan))
+        draft = self._drafter.draft(batch, plan, shape, device.pool(replace(plan, draft=shape)))
         traced = replace(plan, draft=shape, routes=draft.routes, drafts=draft.drafts)
         [option] = self._model.price(traced, 1, ext_bytes_per_s, (shape.depth,))
         self._carry_out(traced, ext_bytes_per_s, option.costs.first)

@@ -14,7 +14,8 @@ POOL = "experts in the pool"
 
 def check_never_faster(dev, less, more, shape=None):
     """Check each stage of a step of `less`, to which `more` adds context or a sequence."""
-    lost = 1 - pool_of(dev, more) / pool_of(dev, less) if pool_of(dev, less) else 0.0
+    fewer, many = pool_of(dev, less, shape), pool_of(dev, more, shape)
+    lost = 1 - many / fewer if fewer else 0.0
     for stage, before in zip(stages(dev, more, shape), stages(dev, less, shape), strict=True):
         groups = zip(stage.groups, before.groups, strict=True)
         spared_s = before.repeats * sum(spared(group, earlier, lost) for group, earlier in groups)
@@ -40,7 +41,7 @@ def spared(group, before, lost):
 def check_never_slower(less, more, batch, shape=None):
     """Check each group of a step on `more` HB beside that on `less`. Only the pool of drafts may take longer, as it has
     more members: by no larger a factor."""
-    pools = pool_of(more, batch), pool_of(less, batch)
+    pools = pool_of(more, batch, shape), pool_of(less, batch, shape)
     for stage, before in zip(stages(more, batch, shape), stages(less, batch, shape), strict=True):
         assert stage.totals(max).exposed_s == before.totals(max).exposed_s == 0
         for group, earlier in zip(stage.groups, before.groups, strict=True):
@@ -51,6 +52,6 @@ def check_never_slower(less, more, batch, shape=None):
                 assert took_s <= before_s / NEARLY
 
 
-def pool_of(dev, batch):
+def pool_of(dev, batch, shape):
     """The share of all experts in the pool that drafts are confined to, 0 without one."""
-    return dev.draft.pool(dev, held(dev, batch)) if dev.draft is not None and dev.draft.pooled else 0.0
+    return dev.draft.pool(dev, held(dev, batch, shape)) if dev.draft is not None and dev.draft.pooled else 0.0

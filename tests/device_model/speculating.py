@@ -41,10 +41,14 @@ def parts(stage):
     return {part.name: part for group in stage.groups for part in group}
 
 
-def held(dev, batch):
-    """What lies where during a step of `batch`."""
+def held(dev, batch, shape=None):
+    """What lies where during a step of `batch`, for each sequence of which that decodes a tree is drafted."""
     kv = sum(min(new + context, dev.size.window) if dev.size.window else new + context for new, context in batch)
     whole = sum(new + context for new, context in batch)
     tokens = whole - dev.size.windowed * (whole - kv)
     of_draft = dev.draft.kv_bytes_per_token if dev.draft is not None else 0.0
+    if shape is not None:
+        decoding = sum(new == 1 for new, _ in batch)
+        tokens += decoding * (shape.verify_tokens if of_draft else shape.tokens)
+        whole += decoding * shape.tokens
     return dev.placement.at(tokens * dev.size.kv_bytes_per_token + whole * of_draft)

@@ -5,9 +5,10 @@ from functools import cache, lru_cache
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from device_model.draft import WIDEST
 from device_model.experts.topic_usage import TopicUsage
 from device_model.load import load_setup, make_device, trace_experts
 from device_model.specs.law import Law
@@ -40,20 +41,30 @@ def device_of(system, draft, model, hb_gb, law=Law.REALISABLE):
     return make_device(system, setup(model, hb_gb, law), draft)
 
 
-def plan_of(device, batch, context, more=(), **fields):
+def plan_of(device, batch, context, more=(), tree=None, **fields):
+    """`tree`: depth, width and verify budget as shares of the largest there may be; the calibrated tree without it."""
     pairs = [(1, context)] * batch + list(more)
-    shape = device.draft.shape if device.draft else None
+    shape = _shape(device.draft, tree) if device.draft else None
     return dataclasses.replace(StepPlan.of(*pairs, draft=shape), **fields)
 
 
+def _shape(draft, tree):
+    if tree is None:
+        return draft.shape
+    depth, width = 1 + int(tree[0] * (draft.deepest - 1)), 1 + int(tree[1] * (WIDEST - 1))
+    return draft.shape_at(depth, width, depth + int(tree[2] * depth * (width - 1)))
+
+
 def check_each_pass(device, plan):
-    """Of its experts a pass reads no more from HB than it holds of them, and in all no more than HB holds, beside the
-    keys and values of new tokens, which are written there and read back."""
+    """Of its experts a pass reads no more from HB than it holds of them, and in all no more than HB holds, those of
+    drafted tokens among it; and it writes keys and values of its new tokens."""
     work = StepWork.of(plan, 1)
-    held = device.held(work)
+    held = device.held(work, plan.draft)
     in_hb = held.hb_static_bytes + held.hb_kv_bytes + held.hb_expert_bytes + device.placement.draft_hb_bytes
-    each = 1 if plan.draft is None else max(plan.draft.verify_tokens, plan.draft.width)
-    new = 2 * work.tokens * each * device.kv_bytes_per_token
+    assert in_hb <= device.hb.capacity_bytes * ROUNDING
+    each = 0 if plan.draft is None else max(plan.draft.verify_tokens, plan.draft.width)
+    kv_bytes = device.kv_bytes_per_token + (device.draft.kv_bytes_per_token if device.draft else 0.0)
+    new = (work.tokens + work.decoding * each) * kv_bytes
     for stage in device.explain(plan):
         parts = [part for group in stage.groups for part in group]
         of_experts = sum(part.hb_bytes for part in parts if part.name in EXPERTS)
@@ -68,11 +79,16 @@ def _slice_bytes(device):
     return device.size.expert_bytes * (device.draft.hb_share if pooled else 1.0)
 
 
+shares = st.floats(0.0, 1.0)
+
+
 @examples(200)
-@given(cached, models, sizes, batches, contexts, prompts)
-def test_by_the_law_hb_serves_no_more_than_it_holds(pair, model, hb_gb, batch, context, more):
+@given(cached, models, sizes, batches, contexts, prompts, st.none() | st.tuples(shares, shares, shares))
+@example(("elmoe3d", "elastic"), "qwen3-30b-a3b", 8.0, 64, 128, [], (1.0, 1.0, 1.0))
+@example(("elmoe3d", "elastic"), "qwen3-30b-a3b", 8.0, 256, 400, [], None)
+def test_by_the_law_hb_serves_no_more_than_it_holds(pair, model, hb_gb, batch, context, more, tree):
     device = device_of(*pair, model, hb_gb)
-    check_each_pass(device, plan_of(device, batch, context, more))
+    check_each_pass(device, plan_of(device, batch, context, more, tree))
 
 
 traced = st.sampled_from([None, *SCHEMES["elmoe3d"]])

@@ -56,7 +56,8 @@ def test_the_bundled_rates_are_shares(share, batch):
 def test_a_device_has_the_rate_of_the_share_that_its_pool_has(rates):
     dev = device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", "elastic")
     work = batch_plan(1)
-    share = dev.draft.drafted_share(dev, dev.placement.at(1025 * dev.size.kv_bytes_per_token))
+    tokens = 1025 + dev.draft.shape.tokens
+    share = dev.draft.drafted_share(dev, dev.placement.at(tokens * dev.size.kv_bytes_per_token))
     assert 0.3 < share < 0.6
     depth = dev.draft.shape.depth
     as_tree = accepted_of(rates.alpha("hot", share, 1), CHAIN, dev.draft.shape) / depth
