@@ -140,7 +140,7 @@ def _class_of(system: str) -> Any:
 
 
 def _check_system(system: str, also: tuple[str, ...] = ()) -> None:
-    if has_name(SYSTEMS, system, ".py"):
+    if system in also or has_name(SYSTEMS, system, ".py"):
         return
     if system in names_in(FOLDER):
         raise UnknownName(
