@@ -1,6 +1,7 @@
 """Tree choice: the width and the verify budget of a device's drafts, as they are set or as they pay best."""
 
 from collections.abc import Callable, Iterator
+from itertools import product
 from typing import NamedTuple
 
 from device_model.draft import Draft
@@ -34,26 +35,13 @@ class TreeChoice(NamedTuple):
         return draft.shape_at(depth, self.width or None, self.verify or None)
 
     def best(self, draft: Draft, depth: int, worth: Callable[[DraftShape], float]) -> DraftShape:
-        """Return the tree of a depth that is worth most, of those that what is set allows.
+        """Return the tree of a depth that is worth most, of those that what is set allows: the calibrated one, and each
+        of `WIDTHS` with each of `BUDGETS`. Nothing less finds it: a chain may be better than any tree of its width or
+        of its budget, and no better than one that differs in both."""
+        return max(dict.fromkeys((self.shape(draft, depth), *self._trees(depth))), key=worth)
 
-        From the calibrated one on, width and budget in turn, until neither is better in another size.
-        """
-        best, after = self.shape(draft, depth), None
-        known = {best: worth(best)}
-        while best != after:
-            after = best
-            for near in (self._of_widths, self._of_budgets):
-                known |= {shape: worth(shape) for shape in near(best) if shape not in known}
-                best = max(known, key=lambda shape: known[shape])
-        return best
-
-    def _of_widths(self, shape: DraftShape) -> Iterator[DraftShape]:
-        for width in () if self.width else WIDTHS:
-            if width * shape.depth >= shape.verify_tokens or not self.verify:
-                yield DraftShape(shape.depth, width, min(shape.verify_tokens, width * shape.depth))
-
-    def _of_budgets(self, shape: DraftShape) -> Iterator[DraftShape]:
-        for share in () if self.verify else BUDGETS:
-            verify = max(shape.depth, round(share * shape.depth))
-            if verify <= shape.width * shape.depth:
-                yield DraftShape(shape.depth, shape.width, verify)
+    def _trees(self, depth: int) -> Iterator[DraftShape]:
+        budgets = (self.verify,) if self.verify else (max(depth, round(share * depth)) for share in BUDGETS)
+        for verify, width in product(budgets, (self.width,) if self.width else WIDTHS):
+            if depth <= verify <= width * depth:
+                yield DraftShape(depth, width, verify)
