@@ -49,8 +49,10 @@ class ValueRule(NamedTuple):
 
 Count = Annotated[int, ValueRule("a whole number of at least 1", lambda v: v >= 1)]
 CountOrNone = Annotated[int, ValueRule("a whole number of at least 0", lambda v: v >= 0)]
-PositiveOrNone = Annotated[float, ValueRule("a number of at least 0", lambda v: v >= 0)]
-Positive = Annotated[float, ValueRule("a number above 0", lambda v: v > 0)]
+# No part has more of anything, and with larger figures sums lose all that is small beside them.
+MOST = 1e12
+PositiveOrNone = Annotated[float, ValueRule(f"a number from 0 to {MOST:g}", lambda v: 0 <= v <= MOST)]
+Positive = Annotated[float, ValueRule(f"a number above 0 and at most {MOST:g}", lambda v: 0 < v <= MOST)]
 Loss = Annotated[float, ValueRule("a percentage from 0 to below 100", lambda v: 0 <= v < 100)]
 Exponent = Annotated[float, ValueRule("a number above 0 and at most 1", lambda v: 0 < v <= 1)]
 PositiveShare = Annotated[float, ValueRule("a number above 0 and at most 1", lambda v: 0 < v <= 1)]

@@ -134,8 +134,8 @@ def _at_the_bound(found: Explanation) -> Iterator[str]:
     else:
         published = cost.expert_hits + cost.hits_beyond_hb
         yield (
-            f"HB serves all {cost.expert_hits:,.0f} experts that it holds; its paper's hit rate would need "
-            f"{published:,.0f} (law: published)."
+            f"HB serves all {cost.expert_hits:,.0f} experts that it holds; its paper's hit rate, as fitted here, would "
+            f"need {published:,.0f} (`--law published` fits it to more cells)."
         )
 
 

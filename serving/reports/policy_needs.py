@@ -17,9 +17,10 @@ def check_device(scenario: Scenario) -> None:
     """Raise UsageError unless the scenario's device can have all policies: it names the option that must be another.
     Raise DeviceError for a device that can't be at all."""
     member = scenario.members[0]
+    device = DeviceSpec.of(scenario, member).load().device
     if not member.draft:
         _refuse(scenario, member, "has no draft to speculate with")
-    if not DeviceSpec.of(scenario, member).load().device.setup.model.experts:
+    if not device.setup.model.experts:
         allowed = f"a model with experts, such as {Scenario().model}"
         raise UsageError(
             f"--model is {scenario.model}, which has no experts for policies to place; allowed is {allowed}."

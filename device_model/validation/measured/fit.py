@@ -39,6 +39,12 @@ APART = 0.01
 USUAL = 0.05
 
 
+# A floor is believed if by it the logarithm of the cost, times the measurements, falls by so many times that of their
+# number (twice what Schwarz's criterion asks for, Ann. Stat. 1978), costs below `EXACT` being none.
+WORTH, EXACT = 2.0, 1e-9
+WITHOUT_FLOOR = (0, 1, 2)
+
+
 PEAKS = {"bandwidth_share": "hbm_gb_per_s", "compute_share": "fp16_tflops"}
 """The shares, and the peaks of the data sheet that they are of."""
 
@@ -87,11 +93,12 @@ def fit(setup: GpuSetup, measurements: Sequence[Measurement]) -> GpuFit:
     if _shortest_s(setup, measurements):
         # A host that held up other passes, measured earlier, may hold up none of these.
         before = before._replace(eager_layer_us=0.0)
-    told = _told(setup, before, measurements, PROBE)
-    found = before
-    for _ in range(3):  # what tells of nothing before a fit may after it, and the other way round
-        found = _fitted(setup, before, told, measurements)
-        told = _told(setup, found, measurements, SCALE)
+    found, told, cost = _of_what_is_told(setup, before, measurements, (*range(len(before)),))
+    if found.eager_layer_us:
+        # Noise of the shortest prompt looks like a floor that holds it up, and nothing else tells that it isn't one.
+        plain = _of_what_is_told(setup, before._replace(eager_layer_us=0.0), measurements, WITHOUT_FLOOR)
+        if len(measurements) * log((plain[2] + EXACT) / (cost + EXACT)) < WORTH * log(len(measurements)):
+            found, told, _ = plain
     kept_as_was = (index for index in range(len(found)) if index not in told and found[index] == shipped[index])
     untold = tuple(GpuFigures._fields[index] for index in kept_as_was)
     kept = GpuFigures(*(float(f"{value:.{DIGITS}g}") if value >= LEAST else 0.0 for value in found))
@@ -100,10 +107,24 @@ def fit(setup: GpuSetup, measurements: Sequence[Measurement]) -> GpuFit:
     return GpuFit(kept, untold, errors)
 
 
+def _of_what_is_told(
+    setup: GpuSetup, before: GpuFigures, measurements: Sequence[Measurement], places: Sequence[int]
+) -> tuple[GpuFigures, list[int], float]:
+    """Return the figures, with those at `places` fitted that the measurements tell of; which these are; and the cost of
+    the fit."""
+    told, found, cost = _told(setup, before, measurements, PROBE), before, inf
+    for _ in range(3):  # what tells of nothing before a fit may after it, and the other way round
+        told = [place for place in told if place in places]
+        found, cost = _fitted(setup, before, told, measurements)
+        told = _told(setup, found, measurements, SCALE)
+    return found, [place for place in told if place in places], cost
+
+
 def _fitted(
     setup: GpuSetup, before: GpuFigures, told: Sequence[int], measurements: Sequence[Measurement]
-) -> GpuFigures:
-    """Return the figures with those at the places `told` fitted, from several starts, of which the best counts."""
+) -> tuple[GpuFigures, float]:
+    """Return the figures with those at the places `told` fitted, from several starts, of which the best counts, and its
+    cost."""
     if len(measurements) < len(told) or not told:
         raise DeviceError(
             f"{len(measurements)} measurements are too few for {len(GpuFigures._fields)} figures; allowed are some at "
@@ -131,7 +152,7 @@ def _fitted(
         key=lambda solution: float(solution.cost),
     )
     _check_apart(_derivatives(residuals, best.x), [GpuFigures._fields[i] for i in told])
-    return _with(before, told, best.x)
+    return _with(before, told, best.x), float(best.cost)
 
 
 def _shortest_s(setup: GpuSetup, measurements: Sequence[Measurement]) -> float:

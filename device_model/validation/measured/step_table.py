@@ -13,6 +13,8 @@ NEW_TOKENS = "new_tokens"
 """A column that may be left out: tokens that each sequence computes in the step, 1 decoding, a prompt's in prefill."""
 
 DIGITS = 18
+# A step that is shorter, or takes longer, is no step that somebody measured.
+SHORTEST_S, LONGEST_S = 1e-9, 1e6
 # Characters of a wrong figure that an error repeats.
 SHOWN = 40
 
@@ -41,10 +43,20 @@ def _steps(reader: "csv.DictReader[str]", path: Path) -> list[Measurement]:
             raise SpecError(
                 f"{path}, line 1: no column {column}; required are {', '.join(COLUMNS)}, and {NEW_TOKENS} may be there."
             )
+    names = [name for name in reader.fieldnames or () if name]
+    if twice := [name for name in (*COLUMNS, NEW_TOKENS) if names.count(name) > 1]:
+        raise SpecError(f"{path}, line 1: the column {twice[0]} is there more than once; allowed is once.")
     return [_step(row, f"{path}, line {reader.line_num}") for row in reader]
 
 
 def _step(row: dict[str, str | None], where: str) -> Measurement:
+    # As `csv` has those that no column names.
+    if more := row.get(None):  # type: ignore[call-overload]
+        columns = len(row) - 1
+        raise SpecError(
+            f"{where}: {columns + len(more)} fields, and there are {columns} columns; allowed is a field for each, and "
+            "no comma within a number."
+        )
     batch, context = _whole(row, "batch", 1, where), _whole(row, "context", 0, where)
     new_tokens = _whole(row, NEW_TOKENS, 1, where) if row.get(NEW_TOKENS) else 1
     return Measurement(where, batch, (Passes(new_tokens, context),), _seconds(row, where))
@@ -64,6 +76,7 @@ def _seconds(row: dict[str, str | None], where: str) -> float:
         seconds = float(text)
     except ValueError:
         seconds = math.nan
-    if not 0 < seconds < math.inf:
-        raise SpecError(f"{where}: seconds is {text[:SHOWN]!r}; allowed is a number above 0.")
+    if not SHORTEST_S <= seconds <= LONGEST_S:
+        allowed = f"a number from {SHORTEST_S:g} to {LONGEST_S:g}"
+        raise SpecError(f"{where}: seconds is {text[:SHOWN]!r}; allowed is {allowed}.")
     return seconds

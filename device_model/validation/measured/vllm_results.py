@@ -4,7 +4,6 @@ Fields as of vLLM 0.32.0 (vllm/benchmarks/serve.py and latency.py).
 """
 
 import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +12,8 @@ from device_model.specs.spec import SpecError
 from device_model.validation.measured.measurement import Measurement, Passes
 
 MS = 1e-3
+# Figures beyond are nothing that somebody measured.
+TINY, HUGE = 1e-9, 1e12
 LATENCY, SERVE = "avg_latency", "median_itl_ms"
 """The fields that tell the two apart."""
 
@@ -104,6 +105,6 @@ def _serving(result: Mapping[str, Any], where: str) -> list[Measurement]:
 
 def _number(result: Mapping[str, Any], key: str, where: str) -> float:
     value = result.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        raise SpecError(f"{where}: {key} is {value!r}; allowed is a number above 0.")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not TINY <= value <= HUGE:
+        raise SpecError(f"{where}: {key} is {value!r}; allowed is a number above 0, from {TINY:g} to {HUGE:g}.")
     return float(value)

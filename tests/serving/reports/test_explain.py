@@ -52,7 +52,9 @@ def test_a_step_beyond_hb_is_told_under_either_law(capsys: pytest.CaptureFixture
     batch = ("--hardware", "elmoe3d-8gb", "--batch", "16")
     assert "Beyond HB: 1," in told(capsys, *batch, "--law", "published")
     bounded = told(capsys, *batch)
-    assert re.search(r"HB serves all 1,\d+ experts that it holds; its paper's hit rate would need 1,\d+", bounded)
+    assert re.search(
+        r"HB serves all 1,\d+ experts that it holds; its paper's hit rate, as fitted here, would need 1,\d+", bounded
+    )
     alone = told(capsys, "--hardware", "elmoe3d-8gb")
     assert "HB serves all" not in alone and "Beyond" not in alone
 
