@@ -35,7 +35,7 @@ def test_batches_are_those_that_are_faster_and_no_others(hardware: str, context:
 def test_a_sentence_names_batches_at_each_context_once_for_equal_devices() -> None:
     [sentence] = told(*[Scenario(hardware="elmoe3d-4gb")] * 3, max_context=4096)
     assert sentence.startswith("elmoe3d-4gb drafts where that is faster: in batches at 1k of 4 to ")
-    assert sentence.endswith(" at 2k of 4 to 18, at 4k of 4 to 7 (mode tau).")
+    assert sentence.endswith(" at 2k of 4 to 17, at 4k of 4 to 7 (mode tau).")
 
 
 def test_where_all_batches_up_from_one_draft_it_says_so() -> None:
