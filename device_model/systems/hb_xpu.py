@@ -1,4 +1,8 @@
-"""HB-xPU: the xPU bonded onto HB memory, with EAGLE-SD and no bit-sliced MACs (ELMoE-3D, 7, Accelerator Baselines)."""
+"""HB-xPU: the xPU bonded onto HB memory, with EAGLE-SD (ELMoE-3D, 7, Accelerator Baselines).
+
+The paper gives it no bit-sliced MACs; here it has those of the hardware, which tells where weights have 4 bits: README.md
+(Known weaknesses) says by how much.
+"""
 
 from device_model.hb_xpu.tiered import TieredDevice
 
