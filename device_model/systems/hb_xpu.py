@@ -1,7 +1,7 @@
 """HB-xPU: the xPU bonded onto HB memory, with EAGLE-SD (ELMoE-3D, 7, Accelerator Baselines).
 
-The paper gives it no bit-sliced MACs; here it has those of the hardware, which tells where weights have 4 bits: README.md
-(Known weaknesses) says by how much.
+The paper gives it no bit-sliced MACs. Here it has those of the hardware, which tells where weights have 4 bits:
+README.md says by how much (Known weaknesses).
 """
 
 from device_model.hb_xpu.tiered import TieredDevice
