@@ -63,7 +63,7 @@ def test_a_free_tree_pays_as_well_as_any_of_its_depth(size: int, by_energy: bool
 
 
 def test_the_best_is_found_where_a_chain_is_better_than_any_tree_of_its_width_or_budget() -> None:
-    """GLM at 4 GB in a batch of 9: a chain of 11 is slower if it is wider alone, and 3 % faster if more is verified, too."""
+    """GLM at 4 GB in a batch of 9: a chain of 11 that is wider alone is slower, and 3 % faster if more is verified."""
     device = load_device("elmoe3d", "elmoe3d-4gb", "glm-4.7-flash", "elastic")
     plan = StepPlan.of(*[(1, 256)] * 9)
 
