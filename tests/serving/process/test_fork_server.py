@@ -266,8 +266,8 @@ fork_server.main()
 """
     before = set(psutil.pids())
     assert subprocess.run([sys.executable, "-c", code], env=environment(place), timeout=WAIT_S).returncode == 0
-    left = [psutil.Process(pid) for pid in set(psutil.pids()) - before]
-    assert not [each for each in left if str(place) in " ".join(each.cmdline())]
+    left = [each for each in psutil.process_iter(["cmdline"]) if each.pid not in before]
+    assert not [each for each in left if str(place) in " ".join(each.info["cmdline"] or ())]
 
 
 def test_a_server_without_standard_streams_gives_forks_those_of_who_asks(place: Path) -> None:
