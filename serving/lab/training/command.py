@@ -9,20 +9,23 @@ from serving.lab.training.settings import Settings
 from serving.scenario.scenario import BUNDLED_MODEL
 
 
-def train_bundled(out: Path | None, settings: Settings) -> int:
-    """Train, measure and write the card; what is unfinished after Ctrl-C stays apart from what is finished."""
+def train_bundled(out: Path | None, settings: Settings, resume: bool = False) -> int:
+    """Train, measure and write the card; what is unfinished after Ctrl-C stays apart from what is finished, and can be
+    resumed. Raise UsageError if there is nothing to resume."""
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     import torch
 
     from serving.lab.training.tokenizer import train_tokenizer
-    from serving.lab.training.train import UNFINISHED, TrainingRun, train
+    from serving.lab.training.train import UNFINISHED, train
+    from serving.lab.training.training_run import TrainingRun
 
     settings = for_cpu(settings, torch.ops.mkldnn._is_mkldnn_bf16_supported())
     folder = out or BUNDLED_MODEL
     print("foreserve train-bundled: making the tokenizer ...", file=sys.stderr, flush=True)
     run = TrainingRun(settings, train_tokenizer(settings.seed, settings.shape.vocabulary))
-    if not train(run, folder):
+    if not train(run, folder, resume):
         print(f"foreserve train-bundled: stopped; what it learnt is in {folder / UNFINISHED}", file=sys.stderr)
+        print("foreserve train-bundled: --resume goes on from the last three minutes' checkpoint", file=sys.stderr)
         return 130
     print("foreserve train-bundled: measuring, and writing the card ...", file=sys.stderr, flush=True)
     return describe_bundled(folder)

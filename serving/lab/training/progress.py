@@ -35,6 +35,11 @@ class TrainingProgress:
     losses: list[float] = field(default_factory=list)
     last: tuple[int, int, float, int] = (0, 0, 0.0, 0)
     said_s: float = field(default_factory=time.monotonic)
+    begun: int = 0  # tokens
+
+    def begin(self, tokens: int) -> None:
+        """Count the time from now on, and the tokens from these on."""
+        self.said_s, self.begun = time.monotonic(), tokens
 
     def step(self, step: int, loss: float, tokens: int, busiest: float, idle: int) -> bool:
         """Take a step's figures, `tokens` being all so far; True if enough time has passed for a new point."""
@@ -52,10 +57,10 @@ class TrainingProgress:
         now = time.monotonic()
         span = max(now - self.said_s, 1e-9)
         step, tokens, busiest, idle = self.last
-        before, read = (self.points[-1].seconds, self.points[-1].tokens) if self.points else (0.0, 0)
-        mean, speed = sum(self.losses) / len(self.losses), (tokens - read) / span
+        before = self.points[-1].seconds if self.points else 0.0
+        mean, speed = sum(self.losses) / len(self.losses), (tokens - self.begun) / span
         self.points.append(TrainingPoint(step + 1, tokens, before + span, mean, self.held_out, speed, busiest, idle))
-        self.losses, self.said_s = [], now
+        self.losses, self.said_s, self.begun = [], now, tokens
 
     def say(self, share: float) -> None:
         """Print the last point, and how long it will still take if it goes on like this."""

@@ -1,141 +1,60 @@
-"""Trains a model on the corpus: the loop, its data and its checkpoints."""
+"""Trains a model on the corpus: the loop, from its first step or from a checkpoint."""
 
 import shutil
 import time
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
-from itertools import islice
 from pathlib import Path
-from random import Random
 
-import torch
-from tokenizers import Tokenizer
-
-from serving.lab.corpus.corpus import Document, conversations, documents
-from serving.lab.training.batches import TokenBatch, TokenStream, batches, encode, segments
+from serving.lab.training.checkpoint import CHECKPOINT, load_checkpoint, save_checkpoint
 from serving.lab.training.export import save_model
-from serving.lab.training.losses import cross_entropy, router_loss, used
-from serving.lab.training.model import TrainedModel, initialise
-from serving.lab.training.optimiser import optimisers
 from serving.lab.training.progress import TrainingProgress
-from serving.lab.training.settings import Settings, is_long, rate_at
 from serving.lab.training.tokenizer import save_tokenizer
-from serving.topics.names import NAMES
+from serving.lab.training.training_run import TrainingRun
 
 CHECKPOINT_S = 180.0
 MEASURE_EVERY = 100  # steps
-HELD_OUT_PARTS = 8
 UNFINISHED = "unfinished"
-UNUSED = 0.02  # of an even share
-REMEMBERED = 16  # steps, about, over which the experts' use is taken together
 
 
-class TrainingRun:
-    """A training run: what it has learnt so far, and how to take the next step."""
-
-    def __init__(self, settings: Settings, tokenizer: Tokenizer) -> None:
-        torch.set_num_threads(1)  # the threads share the parts of a step instead, and seldom wait for each other
-        self.settings, self.tokenizer, shape = settings, tokenizer, settings.shape
-        self.pool = ThreadPoolExecutor(settings.threads)
-        self.model = initialise(TrainedModel(shape), settings.seed)
-        self.weights = list(self.model.parameters())
-        self.tokens = 0  # that it has learnt from
-        self.narrow = torch.bfloat16 if settings.narrow else torch.float32
-        self.held_out = list(islice(self._batches("held-out", 1.0, settings.seed), HELD_OUT_PARTS))
-        self.optimisers = optimisers(self.model, (settings.matrix_rate, settings.other_rate), self.pool)
-        self.used = torch.full((shape.layers, len(NAMES), shape.experts), 1 / len(NAMES) / shape.experts)
-        self.usual = self._batches("train", settings.alone, settings.seed)
-        talk = self._encoded(conversations(settings.seed, "train"))
-        long = segments(talk, settings.long_tokens, 0.0, Random(settings.seed))
-        self.long = batches(long, settings.long_tokens)
-
-    def _batches(self, split: str, alone: float, seed: int) -> Iterator[TokenBatch]:
-        stream = self._encoded(documents(seed, split))
-        runs = segments(stream, self.settings.segment, alone, Random(seed))
-        return batches(runs, self.settings.part_tokens)
-
-    def _encoded(self, documents_: Iterable[Document]) -> Iterator[TokenStream]:
-        return (encode(self.tokenizer, document) for document in documents_)
-
-    def step(self, step: int) -> float:
-        """Take this step of training; return the loss before it."""
-        long = self.settings.parts // 2 if is_long(step, self.settings) else 0
-        parts = list(islice(self.long, long)) + list(islice(self.usual, self.settings.parts - long))
-        results = list(self.pool.map(self._part, parts))
-        self.tokens += sum(len(part.ids) for part in parts)
-        for weights, *grads in zip(self.weights, *(grads for _, grads, _ in results), strict=True):
-            weights.grad = torch.stack(grads).mean(0)
-        self.used.lerp_(torch.stack([used for _, _, used in results]).mean(0), 1 / REMEMBERED)
-        torch.nn.utils.clip_grad_norm_(self.weights, self.settings.clip)
-        self._update(rate_at(step, self.settings))
-        return sum(loss for loss, _, _ in results) / len(results)
-
-    def _part(self, batch: TokenBatch) -> tuple[float, tuple[torch.Tensor, ...], torch.Tensor]:
-        """Loss, gradients and use of the experts for one part of a step."""
-        hidden, routings = self.model(batch.ids, batch.lengths)
-        loss = cross_entropy(hidden, self.model.embedding, batch.targets, batch.weights, self.narrow)
-        weights = (self.settings.balance, self.settings.same)
-        routers = router_loss(routings, batch.topics, self.used, weights)
-        grads = torch.autograd.grad(loss + routers, self.weights)
-        return loss.item(), grads, torch.stack([used(routing, batch.topics, len(NAMES)) for routing in routings])
-
-    def _update(self, rate: float) -> None:
-        highest = (self.settings.matrix_rate, self.settings.other_rate)
-        for optimiser, most in zip(self.optimisers, highest, strict=True):
-            for group in optimiser.param_groups:
-                group["lr"] = rate * most
-            optimiser.step()
-
-    def measure(self) -> float:
-        """Measure the loss on held-out documents, in nats a token."""
-        return sum(self.pool.map(self._measure_part, self.held_out)) / len(self.held_out)
-
-    def _measure_part(self, batch: TokenBatch) -> float:
-        with torch.no_grad():
-            hidden, _ = self.model(batch.ids, batch.lengths)
-            return float(cross_entropy(hidden, self.model.embedding, batch.targets, batch.weights))
-
-    def load(self) -> tuple[float, int]:
-        """Return the busiest expert's load in even shares, and how many experts have next to nothing lately."""
-        shares = self.used.sum(1) * self.settings.shape.experts
-        return float(shares.max()), int((shares < UNUSED).sum())
-
-
-def train(run: TrainingRun, folder: Path) -> bool:
+def train(run: TrainingRun, folder: Path, resume: bool = False) -> bool:
     """Take all steps, or those until Ctrl-C; whether it was finished.
 
-    What has been learnt so far goes to `folder`/unfinished every few minutes; a finished run moves it to `folder`.
+    What has been learnt so far goes to `folder`/unfinished every few minutes, where another run can `resume` it; a
+    finished run moves it to `folder`. Raise UsageError if there is nothing that this run can resume.
     """
-    progress = TrainingProgress()
+    unfinished, progress = folder / UNFINISHED, TrainingProgress()
+    taken = load_checkpoint(run, progress, unfinished) if resume else 0
     finished = True
     try:
-        _train(run, progress, folder / UNFINISHED)
-    except KeyboardInterrupt:
+        _train(run, taken, progress, unfinished)
+    except KeyboardInterrupt:  # perhaps amid an update: the checkpoint stays that of a whole step
         finished = False
-    _save(run, progress, folder / UNFINISHED, finished)
+    _save(run, progress, unfinished, finished)
     if finished:
-        shutil.copytree(folder / UNFINISHED, folder, dirs_exist_ok=True)
-        shutil.rmtree(folder / UNFINISHED)
+        (unfinished / CHECKPOINT).unlink(missing_ok=True)
+        shutil.copytree(unfinished, folder, dirs_exist_ok=True)
+        shutil.rmtree(unfinished)
     return finished
 
 
-def _train(run: TrainingRun, progress: TrainingProgress, folder: Path) -> None:
+def _train(run: TrainingRun, taken: int, progress: TrainingProgress, folder: Path) -> None:
     saved_s, steps = time.monotonic(), run.settings.steps
-    for step in range(steps):
+    progress.begin(run.tokens)
+    for step in range(taken, steps):
         if step % MEASURE_EVERY == 0:
             progress.held_out = run.measure()
         if progress.step(step, run.step(step), run.tokens, *run.load()):
             progress.say((step + 1) / steps)
         if time.monotonic() - saved_s > CHECKPOINT_S:
             _save(run, progress, folder, finished=False)
+            save_checkpoint(run, step + 1, progress, folder)
             saved_s = time.monotonic()
     progress.held_out = run.measure()
     progress.end()
 
 
 def _save(run: TrainingRun, progress: TrainingProgress, folder: Path, finished: bool) -> None:
-    """Everything that a checkpoint has, and the log."""
+    """Write the model as it is, its tokenizer, and the log."""
     folder.mkdir(parents=True, exist_ok=True)
     save_model(run.model, folder)
     save_tokenizer(run.tokenizer, run.settings.shape.context, folder)

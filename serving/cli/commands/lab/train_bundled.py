@@ -4,6 +4,7 @@ import argparse
 
 from serving.cli.report_arguments import add_out
 from serving.scenario.options import positive
+from serving.usage_error import UsageError
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -17,6 +18,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         help="steps to train (default: the shipped model's)",
     )
     length.add_argument("--card", action="store_true", help="train nothing: measure the model, and write its card anew")
+    parser.add_argument(
+        "--resume", action="store_true", help="go on from the checkpoint of a run that was stopped, with its settings"
+    )
     add_out(parser, "its folder (default: serving/bundled/foreserve-moe)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the corpus and the weights (default: 0)")
     parser.add_argument("--threads", type=positive, default=2, metavar="N", help="(default: 2)")
@@ -28,7 +32,9 @@ def run(args: argparse.Namespace) -> int:
     from serving.lab.training.command import describe_bundled, train_bundled
     from serving.lab.training.settings import Settings
 
+    if args.card and args.resume:
+        raise UsageError("--card trains nothing: --resume goes with a training.")
     if args.card:
         return describe_bundled(args.out)
     steps = {} if args.steps is None else {"steps": args.steps}
-    return train_bundled(args.out, Settings(seed=args.seed, threads=args.threads, **steps))
+    return train_bundled(args.out, Settings(seed=args.seed, threads=args.threads, **steps), args.resume)

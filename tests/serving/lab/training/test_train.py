@@ -2,6 +2,7 @@
 
 import json
 import threading
+from dataclasses import replace
 from itertools import islice
 from random import Random
 
@@ -13,14 +14,17 @@ from serving.lab.corpus.corpus import Document, documents
 from serving.lab.corpus.parts import DialogueTurn
 from serving.lab.training import train as module
 from serving.lab.training.batches import ASKED, batches, encode, segments
+from serving.lab.training.checkpoint import CHECKPOINT
 from serving.lab.training.command import for_cpu
 from serving.lab.training.optimiser import orthogonal
 from serving.lab.training.progress import LOG
 from serving.lab.training.settings import Settings, is_long, rate_at
 from serving.lab.training.shape import ModelShape
 from serving.lab.training.tokenizer import bpe, save_tokenizer
-from serving.lab.training.train import TrainingRun, train
+from serving.lab.training.train import train
+from serving.lab.training.training_run import TrainingRun
 from serving.topics.names import NAMES
+from serving.usage_error import UsageError
 
 SMALL = ModelShape(
     vocabulary=512, layers=2, hidden=32, heads=2, kv_heads=1, head_size=16, experts=8, active=2, expert_hidden=16
@@ -85,6 +89,32 @@ def test_a_stopped_run_stays_apart(tokenizer, tmp_path):
     assert not json.loads((tmp_path / module.UNFINISHED / LOG).read_text().splitlines()[0])["finished"]
     # Its own have ended; torch keeps some, and other tests of this process may have left theirs.
     assert threading.active_count() < before + 10
+
+
+def test_a_resumed_run_ends_with_the_weights_of_one_that_was_never_stopped(tokenizer, tmp_path, monkeypatch):
+    class Stopped(TrainingRun):
+        def step(self, step):
+            if step > 4:
+                raise KeyboardInterrupt
+            return super().step(step)
+
+    monkeypatch.setattr(module, "CHECKPOINT_S", 0.0)
+    whole = settings(steps=9, warm_up=2, fall=4, long=4, long_every=2)
+    assert not train(Stopped(whole, tokenizer), tmp_path)
+    for run in (TrainingRun(settings(steps=9), tokenizer), TrainingRun(whole, bpe(["a few words"], 400))):
+        with pytest.raises(UsageError, match="of other settings, or of another corpus"):
+            train(run, tmp_path, resume=True)
+    resumed, straight = TrainingRun(replace(whole, threads=1), tokenizer), TrainingRun(whole, tokenizer)
+    assert train(resumed, tmp_path, resume=True) and train(straight, tmp_path / "straight")
+    assert all(torch.equal(a, b) for a, b in zip(resumed.model.parameters(), straight.model.parameters(), strict=True))
+    points = [json.loads(line) for line in (tmp_path / LOG).read_text().splitlines()[1:]]
+    assert points[-1]["tokens"] == resumed.tokens == straight.tokens
+    assert not (tmp_path / CHECKPOINT).exists()
+
+
+def test_without_a_checkpoint_there_is_nothing_to_resume(tokenizer, tmp_path):
+    with pytest.raises(UsageError, match=r"There is no checkpoint in .*unfinished, so no training to resume\."):
+        train(TrainingRun(settings(), tokenizer), tmp_path, resume=True)
 
 
 def test_the_learning_rate_rises_stays_and_falls_to_nothing():
