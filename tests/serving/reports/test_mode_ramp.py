@@ -15,9 +15,9 @@ MOST_CHANGES = 4
 FIXED = ("fixed-ar", "fixed-sd")
 # Between two ways, and below the worse of two modes.
 MOST_OFF = 0.02
-# Where both modes are within 1 % of each other, a run that changes once is by chance as much as 3 % below both, or 2 %
-# above: 0.1 % above the worse one on average (24 seeds of the closest pair, 45 s each). So much is the mean of three.
-BY_CHANCE = 0.005
+# Where both modes are within 1 % of each other, a run of 45 s that changes once is by chance as much as 3 % below both,
+# or 2 % above: 0.1 % above the worse one on average (24 seeds of the closest pair). Of three minutes and three seeds:
+BY_CHANCE = 0.002
 # Hardware, model, tokens of a prompt, and about where the device model's own tau lies there.
 PLACES = {
     "tau of 2": ("elmoe3d-8gb", "qwen3-30b-a3b", 64, 2),
@@ -82,11 +82,13 @@ def test_on_a_slow_ramp_the_way_down_is_as_the_way_up_and_changes_are_few(place:
         assert 0 < sum(stage.sd_share for stage in run.stages) < len(run.stages)
 
 
-@pytest.mark.parametrize("seconds", [0.7, 3.0, pytest.param(9.0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("seconds", "rounds"), [(0.7, 86), (3.0, 20), pytest.param(9.0, 20, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("place", ALL_PLACES)
-def test_a_load_that_wavers_about_tau_changes_the_mode_four_times_a_minute_at_most(place: str, seconds: float) -> None:
+def test_a_load_that_wavers_about_tau_changes_the_mode_four_times_a_minute_at_most(
+    place: str, seconds: float, rounds: int
+) -> None:
     around = PLACES[place][3]
-    stages = tuple(wavering(max(1, around - 1), around + 1, seconds, round(60 / seconds)))
+    stages = tuple(wavering(max(1, around - 1), around + 1, seconds, rounds))
     fixed = [served(place, mode, 0, stages) for mode in FIXED]
     for tau in (0, around):
         run = served(place, "tau", tau, stages)
@@ -141,7 +143,7 @@ def test_each_pair_goes_down_a_short_ramp_as_up_and_wavers_above_the_worse_mode(
     number = PAIRS.index((system, draft)) + MODELS.index(model)
     hardware, prompt = ("elmoe3d-4gb", "elmoe3d-8gb")[number % 2], (64, 256, 500, 2000)[number % 4]
     base = Scenario(system=system, hardware=hardware, model=model, draft=draft)
-    ramp, *wavers = up_and_down(4, 60.0), wavering(1, 4, 3.0, 15), wavering(2, 12, 8.0, 6)
+    ramp, *wavers = up_and_down(4, 60.0), wavering(1, 4, 3.0, 60), wavering(2, 12, 8.0, 24)
     for stages in (ramp, *wavers):
         of = {
             mode: runs_of(dataclasses.replace(base, mode=mode), tuple(stages), prompt, 256, 3)
