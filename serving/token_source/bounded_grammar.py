@@ -9,6 +9,7 @@ import json
 from typing import Any
 
 from vllm.sampling_params import StructuredOutputsParams
+from vllm.v1.structured_output.backend_xgrammar import STRING_SUPPORTED_FORMATS
 
 MOST_CHARS, MOST_ITEMS, MOST = 32, 2, 10**6
 ANY_OBJECT = {
@@ -18,8 +19,22 @@ ANY_OBJECT = {
     "additionalProperties": False,
 }
 """Any object will do for who asks for one without a schema, and it would always be {}."""
-SAID = frozenset({"enum", "const", "pattern", "format", "maxLength"})
-"""Keywords with which a client says itself how long a string is, or what is in it."""
+SAID = frozenset({"enum", "const", "pattern", "maxLength"})
+"""Keywords with which a client says itself how long a string is, or what is in it, as a format does that xgrammar
+knows."""
+DAY, HOUR = "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])", "([01][0-9]|2[0-3]):[0-5][0-9]"
+TIME, NAME = f"{HOUR}:[0-5][0-9](Z|[+-]{HOUR})", "[a-z0-9]([a-z0-9-]{0,14}[a-z0-9])?"
+FORMATS = {
+    "date-time": f"^{DAY}T{TIME}$",
+    "time": f"^{TIME}$",
+    "duration": "^P([0-9]{1,3}[DW]|T[0-9]{1,3}[HMS])$",
+    "email": f"^[A-Za-z0-9_-]{{1,16}}@{NAME}\\.[a-z]{{2,6}}$",
+    "uri": f"^https?://{NAME}\\.[a-z]{{2,6}}(/[A-Za-z0-9_-]{{1,16}}){{0,2}}$",
+}
+"""Patterns for the formats that have no end (the digits of a second, the names of a host) and that a small model goes
+on with to its limit: each allows less than its format does."""
+BESIDE = frozenset({"enum", "const", "pattern", "minLength", "maxLength"})
+"""Keywords that such a pattern would have to agree with."""
 RANGE = frozenset({"enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
 """... and in which range a number is."""
 SCHEMAS = frozenset({"properties", "patternProperties", "$defs", "definitions"})
@@ -54,7 +69,9 @@ def bounded_schema(schema: Any) -> Any:
     found = {key: _below(key, value) for key, value in schema.items()}
     kinds = schema.get("type")
     kinds = [kind for kind in (kinds if isinstance(kinds, list) else [kinds]) if isinstance(kind, str)]
-    if "string" in kinds and not SAID & schema.keys():
+    if "string" in kinds and schema.get("format") in FORMATS and not BESIDE & schema.keys():
+        found["pattern"] = FORMATS[found.pop("format")]
+    elif "string" in kinds and not SAID & schema.keys() and schema.get("format") not in STRING_SUPPORTED_FORMATS:
         found["maxLength"] = max(MOST_CHARS, schema.get("minLength", 0))
     if "array" in kinds and "maxItems" not in schema:
         found["maxItems"] = max(MOST_ITEMS, schema.get("minItems", 0))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from vllm.sampling_params import StructuredOutputsParams
 
-from serving.token_source.bounded_grammar import MOST, MOST_CHARS, MOST_ITEMS, bounded, bounded_schema
+from serving.token_source.bounded_grammar import FORMATS, MOST, MOST_CHARS, MOST_ITEMS, bounded, bounded_schema
 
 LEAVES = st.sampled_from(
     [{"type": "string"}, {"type": "integer"}, {"type": ["number", "null"]}, {"enum": ["a", 1]}, {"type": "boolean"}, {}]
@@ -55,8 +55,38 @@ def test_open_strings_lists_and_numbers_are_bounded_wherever_they_are() -> None:
     assert bounded_schema({"type": "string", "minLength": 90})["maxLength"] == 90
 
 
+@pytest.mark.parametrize(
+    ("kind", "good"),
+    [
+        ("date-time", ["2026-11-27T08:30:00Z", "2026-12-01T23:59:59+01:00"]),
+        ("time", ["08:30:00Z"]),
+        ("duration", ["P3D", "PT45M", "P2W"]),
+        ("email", ["anna_b@example.org"]),
+        ("uri", ["https://example.org", "http://a-b.de/menu/today"]),
+    ],
+)
+def test_a_format_without_an_end_gets_a_pattern_with_one(kind: str, good: list[str]) -> None:
+    narrow = bounded_schema({"type": "string", "format": kind, "description": "when"})
+    assert narrow == {"type": "string", "pattern": FORMATS[kind], "description": "when"}
+    checker = Draft202012Validator(
+        {"type": "string", "format": kind}, format_checker=Draft202012Validator.FORMAT_CHECKER
+    )
+    for value in good:
+        assert Draft202012Validator(narrow).is_valid(value) and checker.is_valid(value), value
+    assert not Draft202012Validator(narrow).is_valid("2026-11-27T08:30:00.5500000000Z")
+    assert not Draft202012Validator(narrow).is_valid("a" * 99 + "@example.org")
+
+
+def test_a_format_that_nobody_knows_bounds_no_string() -> None:
+    said = {"type": "string", "format": "password"}
+    assert bounded_schema(said) == said | {"maxLength": MOST_CHARS}
+
+
 def test_what_a_client_says_holds() -> None:
     for said in (
+        {"type": "string", "format": "date"},
+        {"type": "string", "format": "date-time", "enum": ["2026-11-27T08:30:00.5Z"]},
+        {"type": "string", "format": "uri", "maxLength": 80},
         {"type": "string", "maxLength": 500},
         {"type": "string", "pattern": "a+"},
         {"type": "integer", "minimum": 0},
