@@ -42,18 +42,23 @@ def grammar_of(schema: Any) -> str:
     that xgrammar ignores, RuntimeError for what is none."""
     if has_xgrammar_unsupported_json_features(schema):
         raise ValueError("xgrammar can't follow it")
+    return _spaced(schema)
+
+
+def _spaced(schema: Any) -> str:
     grammar = xgrammar.Grammar.from_json_schema(json.dumps(schema), any_whitespace=False, separators=SEPARATORS)
     return str(grammar).replace(CONTROLLED, IN_STRING)
 
 
 def _in_tag(tag: Any) -> Any:
-    """Return a structural tag with its JSON spaced, wherever in it that is."""
+    """Return a structural tag with its JSON spaced, wherever in it that is. What xgrammar ignores of a schema there, it
+    ignores here: no other backend of vLLM's knows such tags, and unspaced JSON would be filled with whitespace."""
     if isinstance(tag, list):
         return [_in_tag(each) for each in tag]
     if not isinstance(tag, dict):
         return tag
     if tag.keys() == {"type", "json_schema"} and tag["type"] == "json_schema":
-        return {"type": "grammar", "grammar": _without_tags(grammar_of(tag["json_schema"]))}
+        return {"type": "grammar", "grammar": _without_tags(_spaced(tag["json_schema"]))}
     return {key: _in_tag(value) for key, value in tag.items()}
 
 

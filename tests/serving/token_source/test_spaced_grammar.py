@@ -10,6 +10,7 @@ from vllm.sampling_params import StructuredOutputsParams
 
 from serving.api.tool_choice import call_tag
 from serving.scenario.scenario import BUNDLED_MODEL
+from serving.token_source.bounded_grammar import bounded
 from serving.token_source.spaced_grammar import grammar_of, spaced
 
 CITY = {
@@ -87,6 +88,28 @@ def test_one_call_of_one_tool_is_made_and_its_strings_cannot_end_it(compiler: An
     assert not takes(grammar, call("weather", {"city": "</tool>", "said": "", "n": 1}))
     assert not takes(grammar, call("weather", {"city": "", "said": "</tool_call>", "n": 1}))
     assert not takes(grammar, call('cl"ock', {"city": "Rome", "said": "", "n": 1}))
+
+
+@pytest.mark.parametrize(
+    "ignored",
+    [
+        {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
+        {"type": "string", "format": "password"},
+        {"type": "string", "pattern": "^[a-z, ]+$", "maxLength": 9},
+        {"type": "integer", "multipleOf": 5},
+    ],
+    ids=["set", "format", "pattern and length", "multiples"],
+)
+def test_arguments_of_a_call_are_spaced_though_xgrammar_ignores_some_of_their_schema(
+    compiler: Any, ignored: dict[str, Any]
+) -> None:
+    schema = {"type": "object", "properties": {"a": ignored}, "required": ["a"], "additionalProperties": False}
+    tag = spaced(bounded(StructuredOutputsParams(structural_tag=json.dumps(call_tag([("say", schema)])))))
+    grammar = compiler.compile_structural_tag(tag.structural_tag)
+    value = {"array": ["x", "y"], "string": "x, y", "integer": 5}[ignored["type"]]
+    call = {"name": "say", "arguments": {"a": value}}
+    assert takes(grammar, f"<tool_call>{json.dumps(call)}</tool_call>")
+    assert not takes(grammar, f"<tool_call>{json.dumps(call).replace(': ', ':  ')}</tool_call>")
 
 
 def deep(levels: int) -> dict[str, Any]:
