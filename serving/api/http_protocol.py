@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from serving.api.guards.request_parser import RequestParser
 from serving.api.wire import HttpWire
 from serving.scenario.bound_options import BoundOptions
 
@@ -35,6 +36,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def __init__(self, bounds: BoundOptions, **uvicorn: Any) -> None:
         super().__init__(**uvicorn)
+        self._requests = RequestParser(self)
+        self.parser = self._requests  # type: ignore[assignment]  # in the place of httptools' own
         self._bounds = bounds
         self._most_connections = connection_limit(bounds)
         self._in_head = self._is_refused = self._has_whole_request = False
@@ -57,9 +60,6 @@ class BoundedProtocol(HttpToolsProtocol):
             cycle.keep_alive = keeps if is_unread else cycle.keep_alive
 
         await app(scope, receive, tell)
-
-    def _unsupported_upgrade_warning(self) -> None:
-        """Say nothing in the log: it is the client's mistake, and would be told of as often as it is made."""
 
     def connection_made(self, transport: Any) -> None:
         """Bound a connection made by asyncio: one too many takes the place of whoever has said nothing for longest."""
@@ -97,6 +97,11 @@ class BoundedProtocol(HttpToolsProtocol):
         self._disarm_head()
         self._resumed()
         super().connection_lost(exc)
+
+    @property
+    def is_refused(self) -> bool:
+        """Tell whether nothing more that comes is read."""
+        return self._is_refused
 
     @property
     def is_waiting(self) -> bool:
@@ -142,7 +147,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse_head()
         elif len(self.pipeline) >= MOST_PIPELINED:
             self._drop()
-        elif not self._is_refused:
+        elif not self._is_refused and not self._requests.stops:
             super().on_headers_complete()
             self.scope[WIRE] = HttpWire(self.cycle)  # type: ignore[literal-required]  # ours, beside those of ASGI
 
@@ -156,7 +161,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """Note that the parser has the whole request."""
         self._bare_bytes = 0
         self._has_whole_request = True
-        if not self._is_refused:
+        if not self._is_refused and not self._requests.stops:
             super().on_message_complete()
 
     def on_response_complete(self) -> None:

@@ -186,6 +186,37 @@ def test_empty_lines_do_not_keep_a_connection(bounded: Bounded) -> None:
             time.sleep(0.1)
 
 
+H2C = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAA\r\n"
+"""As Java's HTTP client asks for HTTP/2."""
+
+
+@pytest.mark.parametrize("cut", [0, 20, 2])
+def test_a_request_that_may_go_on_in_another_protocol_is_read_whole(bounded: Bounded, cut: int) -> None:
+    asked = POST + H2C + b"Content-Length: 12\r\n\r\n" + b'{"a": [1,2]}'
+    client = connect(bounded, asked[: len(asked) - cut])
+    if cut:
+        time.sleep(0.1)
+        client.sendall(asked[len(asked) - cut :])
+    assert (first := client.recv(1000)).startswith(b"HTTP/1.1 200") and first.endswith(b"12\r\n0\r\n\r\n")
+    # The connection goes on, with chunks, and with several at once.
+    client.sendall(POST + H2C + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n" + asked)
+    received = b""
+    while received.count(b"0\r\n\r\n") < 2:
+        received += client.recv(1000)
+    assert received.count(b"HTTP/1.1 200") == 2
+    client.close()
+
+
+def test_one_that_asks_so_is_bounded_all_the_same(bounded: Bounded) -> None:
+    assert answer(connect(bounded, POST + H2C + b"Content-Length: 100001\r\n\r\n"))[0] == 413
+    assert answer(connect(bounded, POST + H2C + b"X: y\r\n" * (MOST_HEADERS + 1) + b"\r\n"))[0] == 431
+    assert answer(connect(bounded, POST + H2C + b"Content-Length: 9\r\n\r\n{}"))[0] == 408
+    with contextlib.suppress(ConnectionError), connect(bounded, b"GET / HTTP/1.1\r\n" + H2C + b"\r\n") as client:
+        for _ in range(100):
+            client.sendall((b"GET / HTTP/1.1\r\n" + H2C + b"\r\n") * 2000)
+    serves(bounded)
+
+
 def test_headers_are_bounded_in_size_and_number(bounded: Bounded) -> None:
     large = b"GET / HTTP/1.1\r\nX: " + b"x" * (MOST_HEAD_BYTES + 1)
     many = b"GET / HTTP/1.1\r\n" + b"".join(b"x%d: 1\r\n" % i for i in range(MOST_HEADERS + 2))
