@@ -80,7 +80,7 @@ class EventReader:
             return
         try:
             event = _decode(payload)
-        except msgspec.MsgspecError as error:
+        except (ValueError, RecursionError) as error:  # MsgspecError is one; so is what says that it is no UTF-8
             return self.times.fail("stream", f"not an OpenAI chunk: {payload[:120]!r} ({error})")
         if event.error is not None:
             self.times.fail("stream", message_of(event.error))
@@ -96,7 +96,8 @@ class EventReader:
 
 
 def message_of(error: Any) -> str:
-    """Return the server's message, from any of the shapes that servers give errors, cut to 300 characters."""
+    """Return the server's message, from any of the shapes that servers give errors, cut to 300 characters; others than
+    a terminal shows, which might say anything to it, as escapes."""
     while isinstance(error, dict):
         error = next((error[key] for key in ("error", "message", "detail") if key in error), str(error))
-    return str(error)[:300]
+    return "".join(each if each.isprintable() or each == "\n" else ascii(each)[1:-1] for each in str(error)[:300])

@@ -78,7 +78,11 @@ def test_a_bare_finish_reason_that_usage_does_not_count_is_none():
     assert times.outputs_s == [1.0]
 
 
-@pytest.mark.parametrize("payload", [b"{", b"[]", b'{"choices": 3}', b'"x"'])
+@pytest.mark.parametrize(
+    "payload",
+    [b"{", b"[]", b'{"choices": 3}', b'"x"', b'{"choices": [{"text": "\xff"}]}', b'{"new": ' + b"[" * 100_000],
+    ids=["cut", "list", "type", "text", "no UTF-8", "deep"],
+)
 def test_what_is_no_chunk_fails_the_request(payload):
     times = read(b"data: " + payload + b"\n\n")
     assert times.status == "stream"
@@ -95,3 +99,7 @@ def test_null_usage_and_unknown_fields_are_fine():
 )
 def test_an_error_is_found_in_every_shape(error):
     assert message_of(error) == "no"
+
+
+def test_an_error_says_nothing_to_the_terminal():
+    assert message_of({"error": "all\x1b[2Jdone\r\nné\x9b"}) == "all\\x1b[2Jdone\\r\nné\\x9b"
