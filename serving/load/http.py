@@ -30,6 +30,10 @@ class ConnectionLost(ConnectionError):
     """The connection ended before the response did."""
 
 
+class AnswerCut(ConnectionLost):
+    """It ended within the response."""
+
+
 class Connection(asyncio.Protocol):
     """A connection that carries one request at a time; httptools calls its `on_...` methods."""
 
@@ -74,7 +78,7 @@ class Connection(asyncio.Protocol):
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserError as error:
-            self._finish(ConnectionLost(f"not an HTTP response: {error}"))
+            self._finish(self._lost(f"not an HTTP response: {error}"))
             self.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -82,7 +86,7 @@ class Connection(asyncio.Protocol):
         self.transport = None
         # Without a length, the end of the connection is the end of the body; `[DONE]` says that it was whole.
         whole = self.done is not None and self.reader.done
-        self._finish(None if whole else ConnectionLost(str(exc or "the server closed the connection")))
+        self._finish(None if whole else self._lost(str(exc or "the server closed the connection")))
 
     def on_headers_complete(self) -> None:
         """Take the status that httptools has read."""
@@ -100,6 +104,9 @@ class Connection(asyncio.Protocol):
         self.keep_alive = self.parser.should_keep_alive()  # Asked later, the parser has forgotten the headers.
         self.reader.end(self.at_s)
         self._finish(None)
+
+    def _lost(self, why: str) -> ConnectionLost:
+        return AnswerCut(why) if self.done is not None and self.status else ConnectionLost(why)
 
     def _finish(self, error: Exception | None) -> None:
         if self.done is None or self.done.done():
@@ -143,6 +150,8 @@ class HttpTransport:
         message = head + b"%d\r\n\r\n" % len(content) + content
         try:
             connection = await self._exchange(message, times)
+        except AnswerCut as error:
+            return times.fail("stream", str(error))
         except OSError as error:
             return times.fail("connection", _plain(error))
         if connection.status != 200:

@@ -70,7 +70,7 @@ def test_without_usage_chunks_are_counted_and_the_report_says_so():
         ("bad", "400", "`temperature` must be at least 0."),
         ("full", "429", "The queue is full."),
         ("broken", "500", "not even JSON"),
-        ("drops", "connection", "closed the connection"),
+        ("drops", "stream", "closed the connection"),
         ("garbage", "stream", "{nonsense"),
         ("fails", "stream", "Out of luck."),
     ],
@@ -78,6 +78,7 @@ def test_without_usage_chunks_are_counted_and_the_report_says_so():
 def test_failures_are_counted_by_what_the_server_said(model, status, words):
     report = load(StandIn(), model=model)
     assert (report.summary.completed, report.summary.failed) == (0, 3)
+    assert report.failure == "No request completed."
     (error,) = report.summary.errors
     assert (error.status, error.count) == (status, 3)
     assert words in error.message
