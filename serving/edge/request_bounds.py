@@ -5,6 +5,7 @@ raise, or stall other requests, in the source: text that no encoding carries, ke
 """
 
 from collections.abc import Mapping
+from math import isnan
 from typing import Any
 
 import msgspec
@@ -141,6 +142,7 @@ def check_request(request_id: str, params: SamplingParams, cache_salt: str | Non
         for index, entry in enumerate(getattr(params, field) or ()):
             _check_length(f"{field}.{index}", entry, chars)
     _check_penalty(params.repetition_penalty)
+    _check_biases(params.logit_bias or {})
     _check_repetition(params.repetition_detection)
     _check_structured_outputs(params.structured_outputs)
 
@@ -225,6 +227,14 @@ def _check_penalty(penalty: float) -> None:
         raise OutOfBounds(
             "repetition_penalty", f"is {penalty:g}: it must lie in {1 / MOST_PENALTY:g} to {MOST_PENALTY:g}."
         )
+
+
+def _check_biases(biases: Mapping[int, float]) -> None:
+    """Raise `OutOfBounds` for a bias that is no number, as protobuf may say: vLLM bounds the others, and of that one
+    the answer would be the last token of the vocabulary, again and again."""
+    for token, bias in biases.items():
+        if isnan(bias):
+            raise OutOfBounds("logit_bias", f"has {bias} for token {token}: it must be a number.")
 
 
 def _check_repetition(detection: Any) -> None:

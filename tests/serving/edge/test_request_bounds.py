@@ -57,6 +57,7 @@ def test_keys_of_our_own_cannot_come_from_a_client() -> None:
     ("field", "params"),
     [
         ("request_id", {"request_id": HALF}),
+        ("logit_bias", {"logit_bias": {1: 2.0, 3: float("nan")}}),
         ("request_id", {"request_id": "a" * 257}),
         ("cache_salt", {"salt": HALF}),
         ("cache_salt", {"salt": "a" * 1025}),
