@@ -1,16 +1,20 @@
 """Structured outputs: checks a request's grammar off the event loop, and reports one that can't be followed."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any
 
+from vllm.exceptions import VLLMValidationError
 from vllm.v1.engine import EngineCoreRequest
 
 from serving.edge.refusals import GivenUp
 from serving.edge.request_bounds import OutOfBounds
+from serving.token_source.spaced_grammar import reason_against
 
 # What vLLM's input processor is told of a request; the rest is for who adds it.
 PROCESSED = ("arrival_time", "lora_request", "tokenization_kwargs", "priority", "data_parallel_rank", "session_id")
+OR_TAG = "or the structural tag of `structured_outputs`"
 UNFOLLOWED = "cannot be followed: the grammar that it makes leaves no token to choose, or cannot be compiled."
 
 
@@ -20,7 +24,14 @@ async def process(engine: Any, request_id: str, prompt: Any, params: Any, said: 
     told = {name: said[name] for name in PROCESSED if name in said}
     tasks = await engine.get_supported_tasks()
     make = engine.input_processor.process_inputs_async
-    request: EngineCoreRequest = await make(request_id, prompt, params, supported_tasks=tasks, **told)
+    try:
+        request: EngineCoreRequest = await make(request_id, prompt, params, supported_tasks=tasks, **told)
+    except VLLMValidationError as error:
+        # vLLM tries another backend then, and tells of that one's failure.
+        tag = params.structured_outputs.structural_tag
+        if tag and (why := await asyncio.to_thread(reason_against, tag)):
+            raise OutOfBounds("tools", f"{OR_TAG} has a schema that cannot be followed: {why}.") from error
+        raise
     return request
 
 

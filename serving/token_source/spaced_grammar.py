@@ -6,6 +6,7 @@ its own tokens for what stands between a key and a value don't fit, and it goes 
 
 import copy
 import json
+import re
 from typing import Any
 
 import xgrammar
@@ -19,6 +20,9 @@ SEPARATORS = (", ", ": ")
 CONTROLLED, IN_STRING = r"[^\"\\\r\n", r"[^\0-\x1f\"\\\r\n"
 """How xgrammar begins a character of a string, with a longest or least length and without: the first takes raw control
 characters, which no JSON has."""
+
+WHERE = re.compile(r"^\[[\d:]+\] \S+:\d+: ")
+"""How xgrammar's errors begin: when they were, and at which of its lines."""
 
 
 def spaced(asked: StructuredOutputsParams) -> StructuredOutputsParams:
@@ -48,6 +52,16 @@ def grammar_of(schema: Any) -> str:
 def _spaced(schema: Any) -> str:
     grammar = xgrammar.Grammar.from_json_schema(json.dumps(schema), any_whitespace=False, separators=SEPARATORS)
     return str(grammar).replace(CONTROLLED, IN_STRING)
+
+
+def reason_against(tag: str) -> str:
+    """Return why xgrammar can't follow a structural tag, as it says: "" if it can."""
+    try:
+        xgrammar.Grammar.from_structural_tag(tag)
+    except (RuntimeError, ValueError, TypeError) as error:
+        # "[03:11:01] /project/cpp/json_schema_converter.cc:4944: items must be a boolean or an object"
+        return WHERE.sub("", str(error).strip())[:200]
+    return ""
 
 
 def _in_tag(tag: Any) -> Any:

@@ -195,3 +195,26 @@ def test_structured_answers_parse(agent: openai.OpenAI, temperature: float) -> N
 @pytest.mark.parametrize("name", ["foreserve-moe", "foreserve-tiny"])
 def test_bundled_models_write_chats_as_training_does(name: str) -> None:
     assert Path(BUNDLED, name, "chat_template.jinja").read_text() == CHAT_TEMPLATE
+
+
+def test_a_tool_whose_schema_cannot_be_followed_is_refused_with_the_reason(agent: openai.OpenAI) -> None:
+    wrong = {"type": "object", "properties": {"a": {"type": "array", "items": [{"type": "string"}]}}}
+    with pytest.raises(openai.BadRequestError, match=r"`tools` .* items must be a boolean or an object"):
+        chat(agent, tools=[{"type": "function", "function": {"name": "say", "parameters": wrong}}])
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string", "format": "date-time"},
+        {"type": "string", "format": "password"},
+        {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
+    ],
+    ids=["endless", "unknown", "set"],
+)
+def test_a_call_ends_whatever_its_schema_leaves_open(agent: openai.OpenAI, schema: dict[str, Any]) -> None:
+    arguments = {"type": "object", "properties": {"a": schema}, "required": ["a"]}
+    said = chat(agent, tools=[{"type": "function", "function": {"name": "say", "parameters": arguments}}])
+    (choice,) = said.choices
+    assert choice.finish_reason == "tool_calls"
+    assert json.loads(choice.message.tool_calls[0].function.arguments).keys() == {"a"}

@@ -11,7 +11,7 @@ from vllm.sampling_params import StructuredOutputsParams
 from serving.api.tool_choice import call_tag
 from serving.scenario.scenario import BUNDLED_MODEL
 from serving.token_source.bounded_grammar import bounded
-from serving.token_source.spaced_grammar import grammar_of, spaced
+from serving.token_source.spaced_grammar import grammar_of, reason_against, spaced
 
 CITY = {
     "type": "object",
@@ -134,6 +134,21 @@ def deep(levels: int) -> dict[str, Any]:
 def test_what_cannot_be_followed_is_for_vllm_to_refuse(wrong: dict[str, Any]) -> None:
     asked = StructuredOutputsParams(**wrong)
     assert spaced(asked) is asked
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"type": "array", "items": [{"type": "string"}]}, "items must be a boolean or an object"),
+        ({"type": "float"}, 'Unsupported type "float"'),
+    ],
+)
+def test_why_a_call_cannot_be_guided_is_said_without_where_xgrammar_found_it(
+    schema: dict[str, Any], words: str
+) -> None:
+    arguments = {"type": "object", "properties": {"a": schema}}
+    assert reason_against(json.dumps(call_tag([("say", arguments)]))) == words
+    assert reason_against(json.dumps(call_tag([("say", None)]))) == ""
 
 
 def test_other_structured_output_stays_as_it_is() -> None:
