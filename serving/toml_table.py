@@ -55,7 +55,7 @@ class TomlTable:
     def load(cls, path: Path) -> Self:
         """Load the whole of a file."""
         try:
-            text = path.read_text(encoding="utf-8")
+            text = path.read_text(encoding="utf-8-sig")
             return cls(tomllib.loads(text), path, text)
         except OSError as error:
             raise cls.failure(f"Cannot read the {cls.what} {path}: {error.strerror}.") from error

@@ -163,7 +163,7 @@ class _SpecFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            self._text = path.read_text(encoding="utf-8")
+            self._text = path.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise SpecError(f"{self._name} can't be read; allowed is a TOML file in UTF-8: {error}.") from None
 

@@ -57,10 +57,10 @@ def of_corpus(asked: Asked) -> list[tuple[str, str]]:
 def of_file(path: Path) -> list[tuple[str, str]]:
     """Return the prompts of a file with their topics: one a line, or JSON with `prompt` and `topic`."""
     try:
-        lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read ({error}): --prompts-file wants one prompt a line.") from error
-    found = [_of_line(path, number, line) for number, line in enumerate(lines, 1)]
+    found = [_of_line(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
     if not found:
         raise UsageError(f"{path} has no prompts: --prompts-file wants one a line.")
     return found

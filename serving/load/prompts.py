@@ -12,7 +12,7 @@ def read_prompts(path: Path) -> list[str]:
     Raise OptionError for a file that cannot be read, or has no prompts.
     """
     try:
-        lines = [line for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
+        lines = [line for line in path.read_text(encoding="utf-8-sig").split("\n") if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
         raise OptionError(f"--prompts {path} cannot be read ({error}).") from error
     if not lines:

@@ -60,6 +60,12 @@ def test_what_cannot_be_read_is_a_sentence(tmp_path: Path, text: str) -> None:
         TomlTable.load(tmp_path / "it.toml")
 
 
+def test_a_file_may_begin_with_a_byte_order_mark_as_editors_on_windows_write_it(tmp_path: Path) -> None:
+    path = tmp_path / "it.toml"
+    path.write_bytes(b"\xef\xbb\xbfa = 1\r\n\r\nb = 2\r\n")
+    assert TomlTable.load(path).values == {"a": 1, "b": 2}
+
+
 def test_a_whole_number_is_what_is_written() -> None:
     assert table(f"seed = {2**53 + 1}").whole("seed") == 2**53 + 1
     with pytest.raises(UsageError, match=r"line 1: `seed` is 10+: it must be a whole number"):

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from serving.lab.recorded_text import of_file
 from serving.recordings.recording import read
 from serving.scenario.scenario import BUNDLED
+from serving.usage_error import UsageError
 
 PROMPTS = ["What is a contract?", "Say something about the sea.", "How do I sort a list?"]
 
@@ -21,6 +23,15 @@ def recorded(token_model: Path, folder: Path, seed: int) -> list[int]:
     options = ["--token-model", str(token_model), "--prompts-file", str(prompts), "--tokens", "12", "--seed", str(seed)]
     subprocess.run([sys.executable, "-m", "serving.cli", "record", *options, "--out", str(out)], check=True)
     return read(out, token_model).tokens.tolist()
+
+
+def test_a_wrong_line_of_a_file_is_told_by_the_number_that_an_editor_shows(tmp_path: Path) -> None:
+    prompts = tmp_path / "prompts.jsonl"
+    prompts.write_bytes(b'\xef\xbb\xbf{"prompt": "a\xe2\x80\xa8b"}\r\n\r\n{"prompt": "c", "topic": "sea"}\r\n')
+    with pytest.raises(UsageError, match="line 3: there is no topic 'sea'"):
+        of_file(prompts)
+    prompts.write_text(prompts.read_text().replace("sea", "legal"))
+    assert of_file(prompts) == [("", "a\u2028b"), ("legal", "c")]
 
 
 @pytest.mark.slow

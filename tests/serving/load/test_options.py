@@ -6,6 +6,7 @@ from tokenizers import Tokenizer
 from serving.load.address import EndpointAddress
 from serving.load.options import LoadOptions, OptionError
 from serving.load.plan import LoadPlan
+from serving.load.prompts import read_prompts
 from serving.load.request import body
 from serving.scenario.scenario import BUNDLED_MODEL
 
@@ -64,6 +65,12 @@ def test_prompts_of_a_file_are_used_in_turn(tmp_path):
     path.write_text("\n".join(json.dumps({"prompt": word}, ensure_ascii=False) for word in ("a", "b\u2028c")))
     asked = list(LoadPlan.of(LoadOptions(prompts=path, num_requests=3)))
     assert [request.prompt for request in asked] == ["a", "b\u2028c", "a"]
+
+
+def test_a_byte_order_mark_is_no_part_of_a_prompt(tmp_path):
+    path = tmp_path / "prompts.txt"
+    path.write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\n")
+    assert read_prompts(path) == ["one", "two"]
 
 
 def test_extensions_are_left_out_on_wish():
