@@ -1,12 +1,12 @@
 """Hardware side by side from Python: its figures as typed rows and as columns."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypedDict, Unpack
 
 from serving.notebook.columns import Columns, columns_of
 from serving.notebook.studies import RESULTS
-from serving.notebook.whole import whole, whole_or_none
+from serving.notebook.whole import check_names, whole, whole_or_none
 from serving.study.measures.targets import Targets
 from serving.study.runner import run_study
 from serving.study.side_by_side.comparison import HardwareFigures
@@ -54,8 +54,11 @@ def compare(
 
     Raise UsageError or DeviceError for hardware, a model, a workload or a number that can't be.
     """
-    if isinstance(hardware, str):
+    if isinstance(hardware, str) or not isinstance(hardware, Iterable):
         raise UsageError(f"`hardware` is {hardware!r}: it must be a list of two names or more.")
+    for each in hardware:
+        check_names(hardware=each)
+    check_names(model=model)
     cores = whole_or_none("cores", cores)
     if "devices" in options:
         options["devices"] = whole("devices", options["devices"])

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from serving.notebook.columns import Columns, columns_of
 from serving.notebook.comparison import MODEL
-from serving.notebook.whole import whole
+from serving.notebook.whole import check_names, whole
 from serving.reports.explanation import CALIBRATED, Drafts, Operator, explained
 from serving.scenario.fleet import NO_DRAFT
 from serving.scenario.scenario import Scenario
@@ -41,6 +41,7 @@ def explain(
 
     Raise UsageError or DeviceError for what can't be.
     """
+    check_names(hardware=hardware, model=model, draft=draft, law=law)
     batch, context = whole("batch", batch), whole("context", context)
     # What a server refuses means nothing here either.
     (device,) = Scenario(hardware=hardware, model=model, draft=draft, law=law).members

@@ -1,4 +1,5 @@
-"""Whole numbers that a notebook gives, among them numpy's; on the command line a parser of options refuses others."""
+"""Whole numbers and names that a notebook gives, numpy's among them; on the command line a parser of options refuses
+others."""
 
 from numbers import Integral
 from typing import Any
@@ -17,3 +18,10 @@ def whole_or_none(name: str, value: Any) -> int | None:
     """Return the whole number of at least 1 that was given for `name`, if any was. Raise UsageError for anything
     else."""
     return None if value is None else whole(name, value)
+
+
+def check_names(**given: Any) -> None:
+    """Raise UsageError, with its name, for whatever is no text."""
+    for name, value in given.items():
+        if not isinstance(value, str):
+            raise UsageError(f"`{name}` is {value!r}: it must be a name.")

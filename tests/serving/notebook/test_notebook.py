@@ -200,6 +200,23 @@ def test_whole_numbers_may_be_numpys(folder: Path) -> None:
 def test_one_name_is_no_list_of_hardware(folder: Path) -> None:
     with pytest.raises(UsageError, match="`hardware` is 'elmoe3d-8gb': it must be a list of two names or more"):
         compare("elmoe3d-8gb", "workload.toml")
+    with pytest.raises(UsageError, match="`hardware` is None: it must be a list of two names or more"):
+        compare(None, "workload.toml")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wrong", [None, 5, ["elmoe3d-8gb"]])
+def test_what_is_no_name_is_refused(folder: Path, wrong: Any) -> None:
+    two = ["elmoe3d-8gb", "stratum-s"]
+    asks = {
+        "hardware": [lambda: explain(wrong), lambda: compare(["elmoe3d-8gb", wrong], "workload.toml")],
+        "model": [lambda: explain("elmoe3d-8gb", wrong), lambda: compare(two, "workload.toml", wrong)],
+        "draft": [lambda: explain("elmoe3d-8gb", draft=wrong)],
+        "law": [lambda: explain("elmoe3d-8gb", law=wrong)],
+    }
+    for name, ways in asks.items():
+        for way in ways:
+            with pytest.raises(UsageError, match=rf"^`{name}` is .*: it must be a name\.$"):
+                way()
 
 
 def test_ctrl_c_returns_what_is_done(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
