@@ -61,7 +61,7 @@ def _parse(request: str, kind: type[Message]) -> Message:
 
 def _find(channel: grpc.Channel, method: str) -> MethodDescriptor:
     database = ProtoReflectionDescriptorDatabase(channel)
-    service, _, name = method.lstrip("/").rpartition("/")
+    service, _, name = method.lstrip("/").partition("/")
     services = sorted(database.get_services())
     if service not in services:
         raise CommandFailed(
