@@ -16,7 +16,7 @@ from device_model.specs.hardware_file import FOLDER, is_file
 from device_model.specs.spec import SpecError
 from device_model.specs.spec_file import MODELS, SPECS, names_in
 from serving.cli.parser import name_by_value
-from serving.scenario.options import HELP, KEYS
+from serving.scenario.options import HELP, KEYS, named_path
 from serving.scenario.scenario import BUNDLED_MODEL, Scenario, token_model_of
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def add_json(parser: argparse.ArgumentParser, what: str = "the results") -> None
 def add_out(parser: argparse.ArgumentParser, what: str, default: Path | None = None) -> None:
     """Add `--out`, a folder in which `what` is done."""
     shown = what if default is None else f"{what} (default: {default})"
-    parser.add_argument("--out", type=Path, default=default, metavar="DIR", help=shown)
+    parser.add_argument("--out", type=named_path, default=default, metavar="DIR", help=shown)
 
 
 def add_emulated(parser: argparse.ArgumentParser, names: Iterable[str] = EMULATED) -> None:

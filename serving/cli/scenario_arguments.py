@@ -1,13 +1,12 @@
 """The arguments of commands that take a scenario: its file, and an option for each of its keys."""
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from serving.cli.named_options import naming_options
 from serving.scenario.key import key_fields
 from serving.scenario.kind import Kind
-from serving.scenario.options import KEYS, options_of, parser_of
+from serving.scenario.options import KEYS, named_path, options_of, parser_of
 from serving.scenario.scenario import Scenario
 from serving.scenario.scenario_file import load_scenario, located_in
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 def add_scenario(parser: argparse.ArgumentParser) -> None:
     """Add the scenario file, and an option for each of its keys."""
     parser.add_argument(
-        "scenario", nargs="?", type=Path, metavar="SCENARIO.toml", help="a TOML file with the keys below"
+        "scenario", nargs="?", type=named_path, metavar="SCENARIO.toml", help="a TOML file with the keys below"
     )
     for field in key_fields(Scenario):
         key, options = KEYS[field.name], options_of(field.name)

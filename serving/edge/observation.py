@@ -5,13 +5,13 @@ import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from serving.clock import WallClock
 from serving.cluster.node import Node
 from serving.cluster.observer import EdgeObserver
 from serving.process.logs import FORMATS, LEVELS, start_logging
+from serving.scenario.options import named_path
 from serving.telemetry.flight_log import FlightLog
 from serving.telemetry.step_log import StepLog
 from serving.telemetry.tracing.otlp import Otlp
@@ -24,13 +24,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the observation options of `foreserve serve`."""
     parser.add_argument(
         "--step-log",
-        type=Path,
+        type=named_path,
         metavar="FILE",
         help="write a line of JSON there for each step, or Parquet if it ends in .parquet (see `foreserve trace`)",
     )
     parser.add_argument(
         "--flight-log",
-        type=Path,
+        type=named_path,
         metavar="FILE",
         help="write a line of JSON there for each request once it has ended: all that its device's scheduler knew of "
         "it, so that it can be served again in virtual time, and when it had its tokens",

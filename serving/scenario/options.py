@@ -3,6 +3,7 @@
 import argparse
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from serving.scenario.key import Key, keys_of
@@ -73,3 +74,10 @@ def positive(text: str) -> int:
     if not text.isdigit() or not 1 <= int(text) <= MOST:
         raise argparse.ArgumentTypeError(f"{text!r} is not allowed; allowed is a whole number from 1 to {MOST}")
     return int(text)
+
+
+def named_path(text: str) -> Path:
+    """Return a path from the command line; an empty one (of a variable that is not set) would be this folder."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it is empty; allowed is the name of a file or folder")
+    return Path(text)

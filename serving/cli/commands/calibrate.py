@@ -5,6 +5,7 @@ from pathlib import Path
 
 from serving.cli.commands.validate import SYSTEMS
 from serving.cli.report_arguments import add_law, add_out, tell_written
+from serving.scenario.options import named_path
 from serving.scenario.scenario import Scenario
 from serving.usage_error import UsageError
 
@@ -18,7 +19,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add the command and its options."""
     calibrate = commands.add_parser("calibrate", help="fit what no paper gives to figures of one, or to measurements")
     calibrate.add_argument("--system", choices=SYSTEMS, help=f"whose paper (default: {SYSTEMS[0]})")
-    calibrate.add_argument("--reference", type=Path, metavar="FILE.csv", help="cells with the columns of Table 3")
+    calibrate.add_argument("--reference", type=named_path, metavar="FILE.csv", help="cells with the columns of Table 3")
     add_law(calibrate, default=None)
     calibrate.add_argument("--measured", nargs="+", metavar="FILE", help=MEASURED)
     calibrate.add_argument("--hardware", metavar="NAME", help="the GPU that was measured, whose data sheet is kept")

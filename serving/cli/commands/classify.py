@@ -1,15 +1,17 @@
 """`foreserve classify`: find the topics of prompts, and compare them with the right ones."""
 
 import argparse
-from pathlib import Path
 
 from serving.cli.report_arguments import add_json, tell
+from serving.scenario.options import named_path
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command and its options."""
     classify = commands.add_parser("classify", help="find the topics of prompts, and compare them with what is right")
-    classify.add_argument("file", type=Path, metavar="FILE.tsv", help="lines of a topic, a tab and a prompt (-: stdin)")
+    classify.add_argument(
+        "file", type=named_path, metavar="FILE.tsv", help="lines of a topic, a tab and a prompt (-: stdin)"
+    )
     add_json(classify)
     classify.set_defaults(run=run)
 

@@ -2,12 +2,11 @@
 
 import argparse
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from serving.cli.report_arguments import ROWS, add_emulated, add_json, add_law, add_out, tell
 from serving.cli.study_run import RESULTS, run_shown
-from serving.scenario.options import amount, natural, positive
+from serving.scenario.options import amount, named_path, natural, positive
 
 if TYPE_CHECKING:
     from serving.study.side_by_side.hardware_study import SideBySide
@@ -17,7 +16,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add the command and its options."""
     compare = commands.add_parser("compare", help="hardware side by side on one workload, in virtual time")
     compare.add_argument("hardware", nargs="+", metavar="HARDWARE", help="a name that `foreserve systems` lists")
-    compare.add_argument("--workload", type=Path, required=True, metavar="FILE.toml", help="what arrives when")
+    compare.add_argument("--workload", type=named_path, required=True, metavar="FILE.toml", help="what arrives when")
     add_emulated(compare, ["model"])
     add_law(compare)
     compare.add_argument("--devices", type=positive, default=1, metavar="N", help="of each hardware (default: 1)")

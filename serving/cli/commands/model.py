@@ -2,8 +2,8 @@
 
 import argparse
 import sys
-from pathlib import Path
 
+from serving.scenario.options import named_path
 from serving.usage_error import UsageError
 
 
@@ -12,7 +12,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     model = commands.add_parser("model", help="what the emulator knows of models")
     own = model.add_subparsers(dest="model_command", required=True, metavar="COMMAND")
     add = own.add_parser("add", help="print the spec of a model, from its config.json in Hugging Face format")
-    add.add_argument("config", type=Path, metavar="CONFIG.json")
+    add.add_argument("config", type=named_path, metavar="CONFIG.json")
     add.add_argument("--name", metavar="NAME", help="what to call it (default: the folder that the file is in)")
     add.add_argument("--save", metavar="NAME", help="keep it under this name in the folder that FORESERVE_SPECS names")
     add.add_argument("--replace", action="store_true", help="with --save: also if there is one of yours by that name")

@@ -3,11 +3,10 @@
 import argparse
 import math
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from serving.cli.report_arguments import add_json, tell
-from serving.scenario.options import HELP, amount, natural, positive
+from serving.scenario.options import HELP, amount, named_path, natural, positive
 from serving.scenario.scenario import Scenario
 from serving.scenario.scenario_file import load_scenario, located_in
 from serving.usage_error import UsageError
@@ -40,8 +39,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         description=ABOUT,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parity.add_argument("scenario", type=Path, metavar="SCENARIO.toml", help="as of `foreserve serve`")
-    parity.add_argument("workload", type=Path, metavar="WORKLOAD.toml", help="as of `foreserve load --workload`")
+    parity.add_argument("scenario", type=named_path, metavar="SCENARIO.toml", help="as of `foreserve serve`")
+    parity.add_argument("workload", type=named_path, metavar="WORKLOAD.toml", help="as of `foreserve load --workload`")
     parity.add_argument("--requests", type=positive, metavar="N", help="no more than so many")
     what = (
         f"stop sending after so many emulated seconds (if no --requests: the file's, or {DURATION_S:g} if that's less)"
@@ -54,7 +53,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     parity.add_argument("--endpoint", **endpoint, help="what is asked for (default: completions)")  # type: ignore[arg-type]
     parity.add_argument("--grpc", action="store_true", help="send over gRPC rather than HTTP")
     add_json(parity)
-    parity.add_argument("--csv", type=Path, metavar="FILE", help="write a line for each request there")
+    parity.add_argument("--csv", type=named_path, metavar="FILE", help="write a line for each request there")
     parity.set_defaults(run=run)
 
 

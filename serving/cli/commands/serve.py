@@ -4,10 +4,10 @@ import argparse
 import contextlib
 import logging
 from dataclasses import replace
-from pathlib import Path
 
 from serving.cli.scenario_arguments import add_scenario, prepare_of
 from serving.edge import observation as observing
+from serving.scenario.options import named_path
 
 log = logging.getLogger("foreserve")
 
@@ -27,7 +27,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     serve = commands.add_parser("serve", help="emulate an accelerator behind OpenAI's API, over HTTP and gRPC")
     add_scenario(serve)
     for option, what in SERVE_FILES.items():
-        serve.add_argument(option, type=Path, metavar="FILE", help=what)
+        serve.add_argument(option, type=named_path, metavar="FILE", help=what)
     observing.add_arguments(serve)
     serve.set_defaults(run=run)
 

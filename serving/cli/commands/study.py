@@ -3,17 +3,18 @@
 import argparse
 import sys
 import webbrowser
-from pathlib import Path
 
 from serving.cli.report_arguments import ROWS, add_json, add_law, add_out, tell
 from serving.cli.study_run import RESULTS, run_shown
-from serving.scenario.options import positive
+from serving.scenario.options import named_path, positive
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command and its options."""
     study = commands.add_parser("study", help="answer a capacity question in virtual time")
-    study.add_argument("study", type=Path, metavar="STUDY.toml", help="what is run, what is varied, what is asked")
+    study.add_argument(
+        "study", type=named_path, metavar="STUDY.toml", help="what is run, what is varied, what is asked"
+    )
     add_out(study, f"keep it there (default: {RESULTS}/NAME)")
     study.add_argument("--cores", type=positive, metavar="N", help="use so many (default: all; or RAY_ADDRESS's)")
     study.add_argument("--requests", type=positive, metavar="N", help="at most so many in each run, to try it in small")

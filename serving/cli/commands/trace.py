@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from device_model.specs.hardware_file import load_hardware
+from serving.scenario.options import named_path
 from serving.telemetry.chrome_trace import chrome
 from serving.telemetry.chrome_trace.events import UNNAMED, events_of
 from serving.telemetry.step_log import StepLogError, steps_of
@@ -14,10 +15,12 @@ from serving.types import StepRecord
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command and its options."""
     trace = commands.add_parser("trace", help="make a step log a trace that ui.perfetto.dev and chrome://tracing show")
-    trace.add_argument("step_log", type=Path, metavar="STEP_LOG", help="what `foreserve serve --step-log` has written")
+    trace.add_argument(
+        "step_log", type=named_path, metavar="STEP_LOG", help="what `foreserve serve --step-log` has written"
+    )
     trace.add_argument(
         "--out",
-        type=Path,
+        type=named_path,
         metavar="FILE",
         help="where to, compressed if it ends in .gz (default: beside the log, as .trace.json.gz)",
     )

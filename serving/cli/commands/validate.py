@@ -1,11 +1,10 @@
 """`foreserve validate`: compare the device model's predictions with the papers' figures."""
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from serving.cli.report_arguments import add_json, add_law, tell, tell_written
-from serving.scenario.options import positive
+from serving.scenario.options import named_path, positive
 from serving.usage_error import UsageError
 
 if TYPE_CHECKING:
@@ -19,7 +18,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add the command and its options."""
     validate = commands.add_parser("validate", help="what the device model predicts, beside what the papers print")
     validate.add_argument("--system", choices=SYSTEMS, default=SYSTEMS[0], help=f"whose paper (default: {SYSTEMS[0]})")
-    validate.add_argument("--reference", type=Path, metavar="FILE.csv", help="cells with the columns of its Table 3")
+    validate.add_argument(
+        "--reference", type=named_path, metavar="FILE.csv", help="cells with the columns of its Table 3"
+    )
     add_law(validate, default=None)
     add_json(validate)
     validate.add_argument(
@@ -28,7 +29,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         metavar="K",
         help="instead, fit anew without each of K parts of the cells, each model and each HB size, and predict it",
     )
-    validate.add_argument("--plots", type=Path, metavar="DIR", help="draw them there too, as PNG files")
+    validate.add_argument("--plots", type=named_path, metavar="DIR", help="draw them there too, as PNG files")
     validate.set_defaults(run=run)
 
 

@@ -57,7 +57,8 @@ def hardware_study(asked: SideBySide, out: Path) -> Study:
 
 def _check_names(hardware: tuple[str, ...]) -> None:
     if len(hardware) < 2:
-        raise UsageError(f"There is only {', '.join(hardware)} to compare; allowed are two pieces of hardware or more.")
+        named = ", ".join(hardware) or "nothing"
+        raise UsageError(f"There is only {named} to compare; allowed are two pieces of hardware or more.")
     _check_once("hardware", hardware)
     for name in hardware:
         load_hardware(name)

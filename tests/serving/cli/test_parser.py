@@ -42,6 +42,23 @@ def test_the_nearest_name_is_told(arguments: list[str], words: str, capsys: pyte
     assert ended.value.code == 2 and words in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["study", "node-sizing.toml", "--out", ""],
+        ["study", " "],
+        ["serve", ""],
+        ["serve", "--step-log", ""],
+        ["record", "--prompts-file", ""],
+        ["validate", "--plots", ""],
+    ],
+)
+def test_an_empty_path_is_not_this_folder(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        make_parser().parse_args(arguments)
+    assert "it is empty; allowed is the name of a file or folder" in capsys.readouterr().err
+
+
 def test_no_name_is_told_where_none_is_near(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

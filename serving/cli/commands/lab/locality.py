@@ -1,10 +1,9 @@
 """`foreserve locality`: measure the locality of the token model's real routing."""
 
 import argparse
-from pathlib import Path
 
 from serving.cli.report_arguments import add_out, add_token_model
-from serving.scenario.options import positive
+from serving.scenario.options import named_path, positive
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -16,7 +15,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     locality.add_argument("--seed", type=int, default=0, metavar="N", help="of prompts and sampling (default: 0)")
     add_out(locality, "write what was found there, with a picture")
     locality.add_argument(
-        "--record", type=Path, metavar="FILE", help="write the routes there: for traced residency in virtual time"
+        "--record", type=named_path, metavar="FILE", help="write the routes there: for traced residency in virtual time"
     )
     locality.set_defaults(run=run)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from serving.cli.report_arguments import add_token_model
 from serving.recordings.recording import FILE
-from serving.scenario.options import positive
+from serving.scenario.options import named_path, positive
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -13,11 +13,14 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     record = commands.add_parser("record", help="record text of a token model, for `serve --text auto` or `recorded`")
     add_token_model(record)
     record.add_argument(
-        "--out", type=Path, metavar="FILE", help=f"write them there (default: {FILE} in the model's folder)"
+        "--out", type=named_path, metavar="FILE", help=f"write them there (default: {FILE} in the model's folder)"
     )
     record.add_argument("--prompts", type=positive, default=96, metavar="N", help="of each topic (default: 96)")
     record.add_argument(
-        "--prompts-file", type=Path, metavar="FILE", help="ask these: one a line, or .jsonl with `prompt` and `topic`"
+        "--prompts-file",
+        type=named_path,
+        metavar="FILE",
+        help="ask these: one a line, or .jsonl with `prompt` and `topic`",
     )
     record.add_argument("--tokens", type=positive, default=512, metavar="N", help="of an answer at most (default: 512)")
     record.add_argument("--seed", type=int, default=0, metavar="N", help="of prompts and sampling (default: 0)")

@@ -1,13 +1,14 @@
 """`foreserve train-topics`: train the topic classifier afresh."""
 
 import argparse
-from pathlib import Path
+
+from serving.scenario.options import named_path
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command and its options."""
     train = commands.add_parser("train-topics", help="train the topic classifier afresh, on a CPU")
-    train.add_argument("--out", type=Path, metavar="FILE", help="(default: serving/topics/weights.safetensors)")
+    train.add_argument("--out", type=named_path, metavar="FILE", help="(default: serving/topics/weights.safetensors)")
     train.add_argument("--seed", type=int, default=0, metavar="N", help="of prompts and weights (default: 0)")
     train.add_argument(
         "--hold-out", metavar="NAME", help="train without this file of serving/lab/topic_training/prompts: how good?"
