@@ -39,6 +39,8 @@ RANGE = frozenset({"enum", "const", "minimum", "maximum", "exclusiveMinimum", "e
 """... and in which range a number is."""
 SCHEMAS = frozenset({"properties", "patternProperties", "$defs", "definitions"})
 """Keywords whose value has schemas by name; of all others a value may be a schema, or a list of them."""
+COUNTS = frozenset({"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"})
+"""Keywords with whole numbers, which JSON may write as 1.0, and xgrammar does not read so."""
 VALUES = frozenset({"enum", "const", "default", "examples", "required"})
 """Keywords with values that only look like schemas."""
 
@@ -72,9 +74,9 @@ def bounded_schema(schema: Any) -> Any:
     if "string" in kinds and schema.get("format") in FORMATS and not BESIDE & schema.keys():
         found["pattern"] = FORMATS[found.pop("format")]
     elif "string" in kinds and not SAID & schema.keys() and schema.get("format") not in STRING_SUPPORTED_FORMATS:
-        found["maxLength"] = max(MOST_CHARS, schema.get("minLength", 0))
+        found["maxLength"] = max(MOST_CHARS, found.get("minLength", 0))
     if "array" in kinds and "maxItems" not in schema:
-        found["maxItems"] = max(MOST_ITEMS, schema.get("minItems", 0))
+        found["maxItems"] = max(MOST_ITEMS, found.get("minItems", 0))
     if {"integer", "number"} & set(kinds) and not RANGE & schema.keys():
         found |= {"minimum": -MOST, "maximum": MOST}
     return found
@@ -83,6 +85,8 @@ def bounded_schema(schema: Any) -> Any:
 def _below(key: str, value: Any) -> Any:
     if key in VALUES:
         return value
+    if key in COUNTS and isinstance(value, float) and value.is_integer():
+        return int(value)
     if key in SCHEMAS and isinstance(value, dict):
         return {name: bounded_schema(each) for name, each in value.items()}
     return bounded_schema(value) if isinstance(value, dict | list) else value

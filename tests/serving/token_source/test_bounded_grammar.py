@@ -82,6 +82,13 @@ def test_a_format_that_nobody_knows_bounds_no_string() -> None:
     assert bounded_schema(said) == said | {"maxLength": MOST_CHARS}
 
 
+def test_counts_are_whole_numbers_however_they_are_written() -> None:
+    text, items = {"type": "string", "minLength": 40.0}, {"type": "array", "items": {"enum": [1.0]}, "maxItems": 3.0}
+    assert str(bounded_schema(text)) == str({"type": "string", "minLength": 40, "maxLength": 40})
+    assert str(bounded_schema(items)) == str({"type": "array", "items": {"enum": [1.0]}, "maxItems": 3})
+    assert bounded_schema({"type": "string", "minLength": 0.5})["minLength"] == 0.5
+
+
 def test_what_a_client_says_holds() -> None:
     for said in (
         {"type": "string", "format": "date"},
