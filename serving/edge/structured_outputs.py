@@ -27,8 +27,9 @@ async def process(engine: Any, request_id: str, prompt: Any, params: Any, said: 
     try:
         request: EngineCoreRequest = await make(request_id, prompt, params, supported_tasks=tasks, **told)
     except VLLMValidationError as error:
-        # vLLM tries another backend then, and tells of that one's failure.
-        tag = params.structured_outputs.structural_tag
+        # Of a tag that xgrammar can't follow vLLM tries another backend, and tells of that one's failure.
+        asked = params.structured_outputs
+        tag = asked.structural_tag if asked else None
         if tag and (why := await asyncio.to_thread(reason_against, tag)):
             raise OutOfBounds("tools", f"{OR_TAG} has a schema that cannot be followed: {why}.") from error
         raise
