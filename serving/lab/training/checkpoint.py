@@ -3,6 +3,7 @@
 import os
 from dataclasses import asdict, astuple
 from pathlib import Path
+from pickle import UnpicklingError
 
 import torch
 
@@ -31,13 +32,15 @@ def save_checkpoint(run: TrainingRun, steps: int, progress: TrainingProgress, fo
 def load_checkpoint(run: TrainingRun, progress: TrainingProgress, folder: Path) -> int:
     """Bring a new run to where one stopped, past the documents that it has read; return the steps it had taken.
 
-    Raise UsageError if there is no checkpoint, or if it is of other settings or another tokenizer.
+    Raise UsageError if there is no checkpoint, or it can't be read, or is of other settings or another tokenizer.
     """
     path = folder / CHECKPOINT
     try:
         state = torch.load(path, weights_only=True)
     except FileNotFoundError:
         raise UsageError(f"There is no checkpoint in {folder}, so no training to resume.") from None
+    except (RuntimeError, EOFError, UnpicklingError) as error:  # cut, empty, anything else
+        raise UsageError(f"{path} can't be read, so that nothing can be resumed from it.") from error
     if state["settings"] != _fixed(run):
         raise UsageError(f"The checkpoint in {folder} is of other settings, or of another corpus.")
     run.model.load_state_dict(state["weights"])

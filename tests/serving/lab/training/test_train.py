@@ -14,10 +14,10 @@ from serving.lab.corpus.corpus import Document, documents
 from serving.lab.corpus.parts import DialogueTurn
 from serving.lab.training import train as module
 from serving.lab.training.batches import ASKED, batches, encode, segments
-from serving.lab.training.checkpoint import CHECKPOINT
+from serving.lab.training.checkpoint import CHECKPOINT, save_checkpoint
 from serving.lab.training.command import for_cpu
 from serving.lab.training.optimiser import orthogonal
-from serving.lab.training.progress import LOG
+from serving.lab.training.progress import LOG, TrainingProgress
 from serving.lab.training.settings import Settings, is_long, rate_at
 from serving.lab.training.shape import ModelShape
 from serving.lab.training.tokenizer import bpe, save_tokenizer
@@ -114,6 +114,17 @@ def test_a_resumed_run_ends_with_the_weights_of_one_that_was_never_stopped(token
 
 def test_without_a_checkpoint_there_is_nothing_to_resume(tokenizer, tmp_path):
     with pytest.raises(UsageError, match=r"There is no checkpoint in .*unfinished, so no training to resume\."):
+        train(TrainingRun(settings(), tokenizer), tmp_path, resume=True)
+
+
+@pytest.mark.parametrize("damage", [lambda data: b"", lambda data: data[:-200], lambda data: b"no checkpoint"])
+def test_a_damaged_checkpoint_is_told_of(tokenizer, tmp_path, damage):
+    unfinished = tmp_path / module.UNFINISHED
+    unfinished.mkdir()
+    save_checkpoint(TrainingRun(settings(), tokenizer), 0, TrainingProgress(), unfinished)
+    path = unfinished / CHECKPOINT
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(UsageError, match=r"checkpoint\.pt can't be read"):
         train(TrainingRun(settings(), tokenizer), tmp_path, resume=True)
 
 
