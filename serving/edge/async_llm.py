@@ -13,7 +13,7 @@ from typing import Any
 from vllm.config import ParallelConfig, VllmConfig
 from vllm.exceptions import VLLMClientError
 from vllm.renderers import BaseRenderer, renderer_from_config
-from vllm.sampling_params import SamplingParams, StructuredOutputsParams
+from vllm.sampling_params import SamplingParams
 from vllm.utils.collection_utils import as_list
 from vllm.v1.engine.async_llm import AsyncLLM
 from vllm.v1.engine.input_processor import InputProcessor
@@ -27,8 +27,6 @@ from serving.edge.refusals import GivenUp
 from serving.edge.request_bounds import check_prompt_logprobs, check_request
 from serving.edge.turn_queue import TurnQueue
 from serving.scenario.scenario import is_bundled
-from serving.token_source.bounded_grammar import bounded
-from serving.token_source.spaced_grammar import spaced
 
 ENDING = "The server is being stopped, and ends this request with it."
 
@@ -81,7 +79,7 @@ class EmulatedLLM(AsyncLLM):  # type: ignore[misc]
         if self._ended:
             raise GivenUp(ENDING)
         if self._is_small and params.structured_outputs is not None:
-            params.structured_outputs = await asyncio.to_thread(_for_small, params.structured_outputs)
+            params.structured_outputs = await structured_outputs.for_small(params.structured_outputs)
         if params.structured_outputs is not None and isinstance(prompt, dict) and "type" in prompt:
             kwargs["prompt_text"] = prompt.get("prompt")
             prompt = await structured_outputs.process(self, request_id, prompt, params, kwargs)
@@ -161,11 +159,6 @@ def ranked(config: VllmConfig, devices: Collection[int]) -> VllmConfig:
     found = copy.copy(config)
     found.parallel_config = DeviceRanks(config.parallel_config, devices)
     return found
-
-
-def _for_small(asked: StructuredOutputsParams) -> StructuredOutputsParams:
-    """Return structured outputs as a small token model can follow them: bounded and spaced."""
-    return spaced(bounded(asked))
 
 
 def renderer_of(config: VllmConfig) -> BaseRenderer:

@@ -6,16 +6,30 @@ from contextlib import aclosing
 from typing import Any
 
 from vllm.exceptions import VLLMValidationError
+from vllm.sampling_params import StructuredOutputsParams
 from vllm.v1.engine import EngineCoreRequest
 
 from serving.edge.refusals import GivenUp
 from serving.edge.request_bounds import OutOfBounds
-from serving.token_source.spaced_grammar import reason_against
+from serving.token_source.grammars.asked_schemas import SchemaConflict
+from serving.token_source.grammars.bounded_grammar import bounded
+from serving.token_source.grammars.merged_schema import merged
+from serving.token_source.grammars.spaced_grammar import reason_against, spaced
 
 # What vLLM's input processor is told of a request; the rest is for who adds it.
 PROCESSED = ("arrival_time", "lora_request", "tokenization_kwargs", "priority", "data_parallel_rank", "session_id")
+OF = "(of `response_format` and `tools` as well)"
 OR_TAG = "or the structural tag of `structured_outputs`"
 UNFOLLOWED = "cannot be followed: the grammar that it makes leaves no token to choose, or cannot be compiled."
+
+
+async def for_small(asked: StructuredOutputsParams) -> StructuredOutputsParams:
+    """Return structured outputs as a small token model can follow them. Raise OutOfBounds for schemas that contradict
+    themselves."""
+    try:
+        return await asyncio.to_thread(lambda: spaced(bounded(merged(asked))))
+    except SchemaConflict as error:
+        raise OutOfBounds("structured_outputs", f"{OF} has a schema that cannot be followed: {error}.") from error
 
 
 async def process(engine: Any, request_id: str, prompt: Any, params: Any, said: dict[str, Any]) -> EngineCoreRequest:

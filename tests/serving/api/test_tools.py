@@ -218,3 +218,16 @@ def test_a_call_ends_whatever_its_schema_leaves_open(agent: openai.OpenAI, schem
     (choice,) = said.choices
     assert choice.finish_reason == "tool_calls"
     assert json.loads(choice.message.tool_calls[0].function.arguments).keys() == {"a"}
+
+
+PARTS = {
+    "$defs": {"place": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}},
+    "allOf": [{"$ref": "#/$defs/place"}, {"properties": {"days": {"type": "integer"}}, "required": ["days"]}],
+    "required": ["note"],
+}
+
+
+def test_an_answer_is_an_instance_of_all_parts_of_its_schema(agent: openai.OpenAI) -> None:
+    form = {"type": "json_schema", "json_schema": {"name": "trip", "schema": PARTS}}
+    answer = json.loads(chat(agent, response_format=form).choices[0].message.content)
+    assert answer.keys() == {"city", "days", "note"} and isinstance(answer["days"], int)

@@ -10,7 +10,7 @@ from vllm.exceptions import VLLMValidationError
 from vllm.sampling_params import SamplingParams, StructuredOutputsParams
 
 from serving.edge.request_bounds import OutOfBounds
-from serving.edge.structured_outputs import process
+from serving.edge.structured_outputs import for_small, process
 
 
 def tag_of(kind: str) -> StructuredOutputsParams:
@@ -40,3 +40,19 @@ def test_a_tag_that_cannot_be_followed_is_the_reason_and_another_is_not() -> Non
     error = refused(SamplingParams(structured_outputs=tag_of("float")))
     assert isinstance(error, OutOfBounds) and "has a schema that cannot be followed" in str(error)
     assert "out of vocabulary" in str(refused(SamplingParams(structured_outputs=tag_of("integer"))))
+
+
+CONTRADICTION = {"allOf": [{"type": "string"}, {"type": "integer"}]}
+TAG = {"type": "structural_tag", "format": {"type": "json_schema", "json_schema": CONTRADICTION}}
+
+
+@pytest.mark.parametrize("asked", [{"json": CONTRADICTION}, {"structural_tag": json.dumps(TAG)}], ids=["json", "tag"])
+def test_a_schema_that_contradicts_itself_is_refused_with_what_does(asked: dict[str, Any]) -> None:
+    with pytest.raises(OutOfBounds, match=r"`structured_outputs` \(of .*different `type`: string and integer\."):
+        asyncio.run(for_small(StructuredOutputsParams(**asked)))
+
+
+def test_parts_of_a_schema_are_followed_together() -> None:
+    parts = [{"type": "object", "required": [name], "properties": {name: {"type": "boolean"}}} for name in ("a", "b")]
+    grammar = asyncio.run(for_small(StructuredOutputsParams(json={"allOf": parts}))).grammar
+    assert '\\"a\\"' in grammar and '\\"b\\"' in grammar and "basic_array" not in grammar.split("root ::=")[1]

@@ -14,7 +14,7 @@ from vllm.exceptions import VLLMClientError
 from vllm.sampling_params import StructuredOutputsParams, check_json_nesting
 from vllm.v1.structured_output.backend_xgrammar import has_xgrammar_unsupported_json_features
 
-from serving.token_source.bounded_grammar import read_json
+from serving.token_source.grammars.asked_schemas import read_json
 
 SEPARATORS = (", ", ": ")
 CONTROLLED, IN_STRING = r"[^\"\\\r\n", r"[^\0-\x1f\"\\\r\n"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from vllm.sampling_params import StructuredOutputsParams
 
-from serving.token_source.bounded_grammar import FORMATS, MOST, MOST_CHARS, MOST_ITEMS, bounded, bounded_schema
+from serving.token_source.grammars.bounded_grammar import FORMATS, MOST, MOST_CHARS, MOST_ITEMS, bounded, bounded_schema
 
 LEAVES = st.sampled_from(
     [{"type": "string"}, {"type": "integer"}, {"type": ["number", "null"]}, {"enum": ["a", 1]}, {"type": "boolean"}, {}]

@@ -10,8 +10,8 @@ from vllm.sampling_params import StructuredOutputsParams
 
 from serving.api.tool_choice import call_tag
 from serving.scenario.scenario import BUNDLED_MODEL
-from serving.token_source.bounded_grammar import bounded
-from serving.token_source.spaced_grammar import grammar_of, reason_against, spaced
+from serving.token_source.grammars.bounded_grammar import bounded
+from serving.token_source.grammars.spaced_grammar import grammar_of, reason_against, spaced
 
 CITY = {
     "type": "object",

@@ -5,11 +5,13 @@ has set none: so the answer ends, and is what was asked for.
 """
 
 import copy
-import json
 from typing import Any
 
 from vllm.sampling_params import StructuredOutputsParams
 from vllm.v1.structured_output.backend_xgrammar import STRING_SUPPORTED_FORMATS
+
+from serving.token_source.grammars.asked_schemas import changed_schemas
+from serving.token_source.grammars.schema_keywords import NAMED_SCHEMAS, VALUES
 
 MOST_CHARS, MOST_ITEMS, MOST = 32, 2, 10**6
 ANY_OBJECT = {
@@ -37,27 +39,16 @@ BESIDE = frozenset({"enum", "const", "pattern", "minLength", "maxLength"})
 """Keywords that such a pattern would have to agree with."""
 RANGE = frozenset({"enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
 """... and in which range a number is."""
-SCHEMAS = frozenset({"properties", "patternProperties", "$defs", "definitions"})
-"""Keywords whose value has schemas by name; of all others a value may be a schema, or a list of them."""
 COUNTS = frozenset({"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"})
 """Keywords with whole numbers, which JSON may write as 1.0, and xgrammar does not read so."""
-VALUES = frozenset({"enum", "const", "default", "examples", "required"})
-"""Keywords with values that only look like schemas."""
 
 
 def bounded(asked: StructuredOutputsParams) -> StructuredOutputsParams:
     """Return structured outputs whose schemas are bounded; what is no JSON, or no schema, is for vLLM to refuse."""
-    changed = copy.copy(asked)
     if asked.json_object:
-        changed.json_object, changed.json = None, ANY_OBJECT
-    try:
-        if asked.json is not None:
-            changed.json = bounded_schema(read_json(asked.json))
-        if asked.structural_tag is not None:
-            changed.structural_tag = json.dumps(_in_tag(read_json(asked.structural_tag)))
-    except (ValueError, TypeError, RecursionError):
-        return asked
-    return changed
+        asked = copy.copy(asked)
+        asked.json_object, asked.json = None, ANY_OBJECT
+    return changed_schemas(asked, bounded_schema)
 
 
 def bounded_schema(schema: Any) -> Any:
@@ -87,22 +78,6 @@ def _below(key: str, value: Any) -> Any:
         return value
     if key in COUNTS and isinstance(value, float) and value.is_integer():
         return int(value)
-    if key in SCHEMAS and isinstance(value, dict):
+    if key in NAMED_SCHEMAS and isinstance(value, dict):
         return {name: bounded_schema(each) for name, each in value.items()}
     return bounded_schema(value) if isinstance(value, dict | list) else value
-
-
-def _in_tag(tag: Any) -> Any:
-    """Return a structural tag, as xgrammar has them, with its schemas bounded, wherever in it they are."""
-    if isinstance(tag, list):
-        return [_in_tag(each) for each in tag]
-    if not isinstance(tag, dict):
-        return tag
-    return {
-        key: bounded_schema(value) if key in ("json_schema", "schema") else _in_tag(value) for key, value in tag.items()
-    }
-
-
-def read_json(text: Any) -> Any:
-    """Return what a text says in JSON; what is no text has been read. Raise ValueError."""
-    return json.loads(text) if isinstance(text, str) else text
