@@ -18,7 +18,7 @@ import msgspec
 from serving.load.client import RequestTimes
 from serving.load.options import LoadError, LoadOptions
 from serving.load.request import LoadRequest, body
-from serving.load.sse import EventReader, message_of
+from serving.load.sse import EndlessLine, EventReader, message_of
 from serving.security.bearer import bearer
 
 ROUTES = {"completions": "/v1/completions", "chat": "/v1/chat/completions"}
@@ -95,7 +95,11 @@ class Connection(asyncio.Protocol):
     def on_body(self, body: bytes) -> None:
         """Read a piece of the body that httptools has found: of chunks, or of an error."""
         if self.status == 200:
-            self.reader.feed(self.at_s, body)
+            try:
+                self.reader.feed(self.at_s, body)
+            except EndlessLine as error:
+                self._finish(AnswerCut(str(error)))
+                self.close()
         elif len(self.error) < LONGEST_ERROR_BYTES:
             self.error += body
 

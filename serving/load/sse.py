@@ -6,6 +6,12 @@ import msgspec
 
 from serving.load.client import RequestTimes
 
+LONGEST_LINE_BYTES = 16 << 20
+
+
+class EndlessLine(ValueError):
+    """A line that is longer than an event can be; its sentence says so."""
+
 
 class Delta(msgspec.Struct, gc=False):
     """The delta of a chat chunk."""
@@ -64,11 +70,13 @@ class EventReader:
         self._rest = b""
 
     def feed(self, at_s: float, piece: bytes) -> None:
-        """Parse a piece that came at `at_s`."""
+        """Parse a piece that came at `at_s`. Raise EndlessLine for a line that doesn't end."""
         *lines, self._rest = (self._rest + piece).split(b"\n")
         for line in lines:
             if line.startswith(b"data:"):
                 self._read(at_s, line[5:].strip())
+        if len(self._rest) > LONGEST_LINE_BYTES:
+            raise EndlessLine(f"a line of more than {LONGEST_LINE_BYTES >> 20} MiB: {self._rest[:120]!r}")
 
     def end(self, at_s: float) -> None:
         """End the stream: a last line need not have its newline."""

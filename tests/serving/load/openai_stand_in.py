@@ -16,7 +16,12 @@ REFUSALS = {
     "full": (429, {"error": {"message": "The queue is full."}}),
     "broken": (500, "not even JSON"),
 }
-TROUBLE = {"drops": None, "garbage": b"{nonsense", "fails": b'{"error": {"message": "Out of luck."}}'}
+TROUBLE = {
+    "drops": None,
+    "garbage": b"{nonsense",
+    "endless": b"x" * (17 << 20),
+    "fails": b'{"error": {"message": "Out of luck."}}',
+}
 
 
 class StandIn:

@@ -72,6 +72,7 @@ def test_without_usage_chunks_are_counted_and_the_report_says_so():
         ("broken", "500", "not even JSON"),
         ("drops", "stream", "closed the connection"),
         ("garbage", "stream", "{nonsense"),
+        ("endless", "stream", "a line of more than 16 MiB: b'data: xxx"),
         ("fails", "stream", "Out of luck."),
     ],
 )
