@@ -14,11 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from serving.recordings.counted_arrays import wrong_with
 from serving.usage_error import UsageError
 
 FILE = "recording.npz"
 """The name of a recording's file, beside a token model's weights."""
 VERSION = 1
+COUNTED = {"tokens": 1, "ends": 1, "topic_of": 1, "routes": 3}
+"""The arrays of a recording that have whole numbers from 0, and their dimensions."""
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json")
 
 
@@ -55,14 +58,20 @@ class Recording:
     routes: NDArray[np.integer[Any]] | None = None
 
     def __post_init__(self) -> None:
+        for name, dimensions in COUNTED.items():
+            array = getattr(self, name)
+            if array is not None and (wrong := wrong_with(array, dimensions)):
+                raise UnfitArrays(f"its `{name}` {wrong}")
+        if self.finished.dtype.kind != "b":
+            raise UnfitArrays(f"its `finished` is of the type {self.finished.dtype}; allowed are truth values")
         answers = len(self.ends)
-        lengths = np.diff(self.ends, prepend=0)
-        whole = answers and lengths.min() > 0 and self.ends[-1] == len(self.tokens) and self.tokens.min() >= 0
-        if not whole or len(self.topic_of) != answers or len(self.finished) != answers:
+        lengths = np.diff(self.ends.astype(np.int64), prepend=0)
+        whole = answers and lengths.min() > 0 and self.ends[-1] == len(self.tokens)
+        if not whole or len(self.topic_of) != answers or self.finished.shape != (answers,):
             raise UnfitArrays("its answers are not whole")
-        if self.topic_of.min() < 0 or self.topic_of.max() >= len(self.topics):
+        if self.topic_of.max() >= len(self.topics):
             raise UnfitArrays("its topics are not those of its answers")
-        if self.routes is not None and (self.routes.ndim != 3 or len(self.routes) != len(self.tokens)):
+        if self.routes is not None and len(self.routes) != len(self.tokens):
             raise UnfitArrays("its routes are not those of its tokens")
 
 

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from zipfile import BadZipFile
 
 import numpy as np
@@ -19,6 +19,7 @@ from device_model.experts.route_map import RouteMap, Routers
 from device_model.load import load_model
 from device_model.step import IntArray
 from serving.device.routed_pricing import TracedDevice
+from serving.recordings.counted_arrays import wrong_with
 from serving.token_model.route_format import format_of
 from serving.types import Batch
 from serving.usage_error import UsageError
@@ -92,7 +93,7 @@ def read(path: Path, routers: Routers) -> Tape:
             f"Traced residency in virtual time follows recorded routes, and {path} has none{lacks}; {how}"
         ) from error
     for name, array in counted.items():
-        if wrong := _wrong(array, COUNTED[name]):
+        if wrong := wrong_with(array, COUNTED[name]):
             raise UsageError(f"{path}: its `{name}` {wrong}; {how}")
     routes, tokens, ids = counted["routes"], counted["tokens"].tolist(), counted["ids"].astype(np.int64)
     ends, prompts = counted["ends"].astype(np.int64), counted["prompts"]
@@ -109,15 +110,6 @@ def read(path: Path, routers: Routers) -> Tape:
         raise UsageError(f"{path} has a topic without answers; {how}")
     answer_places = _in_a_row(topics, [int(each.sum()) for each in of_topics])
     return Tape(routes, _in_a_row(topics, tokens), ids, ends, np.flatnonzero(answered), answer_places)
-
-
-def _wrong(array: NDArray[Any], dimensions: int) -> str:
-    """Return what is wrong with an array of `COUNTED`, and what is allowed; "" if nothing is."""
-    if array.ndim != dimensions:
-        return f"has {array.ndim} dimensions; allowed are {dimensions}"
-    if array.dtype.kind not in "iu":
-        return f"is of the type {array.dtype}; allowed are whole numbers"
-    return f"has {array.min()}; allowed is 0 or more" if array.size and array.min() < 0 else ""
 
 
 def _behind(prompts: Ids, ends: Ids) -> BoolArray:
