@@ -254,6 +254,7 @@ class StepRecord(msgspec.Struct, frozen=True, array_like=True):
     width: int = 0
     verified: int = 0
     news_s: list[float] = []
+    decoding: int = 0
 
 
 class DroppedMessages(msgspec.Struct, frozen=True, array_like=True):

@@ -17,7 +17,7 @@ from device_model.step import StepPlan
 from serving.device.drafts.executed_drafts import ExecutedDrafts, Texts
 from serving.device.drafts.traced_drafts import Drafter, RecordedDrafts
 from serving.device.mode_choice import ModeChoice
-from serving.device.pricing import ModelPricer, Pricer
+from serving.device.pricing import BatchPricer, ModelPricer, Pricer
 from serving.device.routed_pricing import Choices, RoutePricer, TracedDevice
 from serving.device.slow_tier import LEASE_S
 from serving.device.traced_pricing import DraftTracePricer, TracePricer
@@ -162,8 +162,11 @@ class DeviceSpec(NamedTuple):
             if isinstance(pricer, DraftTracePricer):
                 pricer.choose_by(self.mode_choice.modes(self.load()))
             return pricer
-        # From which batch on drafting pays depends on the condition.
-        return self.pricer(model, followed)
+        # From which batch on drafting pays depends on the condition; what HB holds does not.
+        found = self.pricer(model, followed)
+        if isinstance(found, BatchPricer) and isinstance(pricer, BatchPricer):
+            found.go_on_from(pricer)
+        return found
 
     def _trace_pricer(self, trace: TracedDevice, model: StepModel, followed: Followed) -> TracePricer:
         modes, choices = self.mode_choice.modes(self.load()), followed.choices

@@ -38,14 +38,19 @@ def _where(options: StepOptions, choice: ModeChoice, most: int, max_context: int
     if choice.tau:
         return f"from a batch of {choice.tau} on, at any context"
     contexts = [context for context in CONTEXTS if context <= max_context and _held(options, most, context)]
+    contexts = contexts or [min(max_context, max(1, options.device.kv_capacity_tokens))]
     found = [drafting_ranges(options, choice, context, _held(options, most, context)) for context in contexts]
     last = max((i for i, ranges in enumerate(found) if ranges), default=-1) + 1
     parts = [
-        f"at {context // 1024}k {told_ranges(ranges, _held(options, most, context))}"
+        f"at {_told(context)} {told_ranges(ranges, _held(options, most, context))}"
         for context, ranges in zip(contexts[:last], found, strict=False)
     ]
-    parts += [f"none at {context // 1024}k and more" for context in contexts[last : last + 1]]
+    parts += [f"none at {_told(context)} and more" for context in contexts[last : last + 1]]
     return f"where that is faster: in batches {', '.join(parts)} (mode tau)"
+
+
+def _told(context: int) -> str:
+    return f"{context // 1024}k" if context >= CONTEXTS[0] else f"{context} tokens"
 
 
 def _held(options: StepOptions, most: int, context: int) -> int:

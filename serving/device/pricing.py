@@ -92,6 +92,12 @@ class BatchPricer(ABC):
         yield first
         yield from steps
 
+    def go_on_from(self, other: "BatchPricer") -> None:
+        """Go on where another pricer was: with the experts in HB, and the depth of the drafts."""
+        self._depth = other._depth
+        if self._placing and other._placing:
+            self._placing.go_on_from(other._placing)
+
     @abstractmethod
     def _steps(self, batch: Batch, plan: StepPlan, ext_bytes_per_s: float) -> Iterator[StepPrice]:
         """Yield the price of each step of a batch, of which `plan` is the first, without what is moved."""

@@ -55,4 +55,5 @@ def planned_record(
         width=shape.width if shape else 0,
         verified=priced.drafts * shape.verify_tokens if shape else 0,
         news_s=batch.news_s if first else [],
+        decoding=batch.decoding,
     )

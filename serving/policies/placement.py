@@ -42,6 +42,11 @@ class ExpertPlacement:
         self._placed: Mix | None = None
         self._judged: tuple[str, ...] = ()
 
+    def go_on_from(self, other: "ExpertPlacement") -> None:
+        """Go on where another placement has left its experts. Where HB has room for more by then, these come in as
+        passes stream them by (`swap_cost`)."""
+        self._placed = other._placed
+
     def place(self, batch: Batch, depth: int, ext_bytes_per_s: float) -> PlacedPlan:
         """Return the batch's plan with the experts that HB holds meanwhile; it will draft to about `depth`."""
         topics = self._topics(batch)

@@ -266,6 +266,8 @@ class Scheduler:
         if not step.together:
             candidates += self._together.members.values()
         victim = max(candidates, key=lambda each: (each.request.priority, each.order))
+        # Before it leaves: whoever runs or waits all along has not been idle.
+        self._queue.push(victim.request)
         self._leave(victim, ends=False)
         spill = self.rules.preemption == SPILL and self._spilled + victim.computed <= self.limits.spill_tokens
         victim.kept, victim.spilled = (victim.computed, victim.computed > 0) if spill else (0, False)
@@ -274,7 +276,6 @@ class Scheduler:
             step.spilled += victim.computed
         victim.computed = 0
         self._waiting[victim.request.id] = victim
-        self._queue.push(victim.request)
         step.preempted.append(victim.id)
 
     def _describe(self, at_s: float, step: Step, slips: int) -> Batch:

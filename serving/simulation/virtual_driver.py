@@ -96,7 +96,8 @@ class VirtualDriver:
         if engine.stand_still():
             # What arrives by then is in the next plan.
             engine.resume(now_s)
-            self.due = Due(engine.at_s, PLANS)
+            # A stall that ended while it was idle lies in the past.
+            self.due = Due(max(now_s, engine.at_s), PLANS)
             return
         batch = engine.plan(now_s)
         self.due = Due(batch.until_s, PLANS)

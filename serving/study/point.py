@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from serving.device.device_spec import USAGE
+from serving.policies.step_options import EXECUTED
 from serving.scenario.fleet import FILE
 from serving.scenario.scenario import BUNDLED_MODEL, Scenario, token_model_of
 from serving.scenario.scenario_file import changed
@@ -29,8 +30,10 @@ from serving.workload.table import WorkloadError, WorkloadTable
 VARIANT, SEED = "variant", "seed"
 # Keys of a workload that name another file.
 FILES = ("file", "tokenizer")
-# Beside a token model's weights, and all of it that virtual time reads: it makes no text.
+# Beside a token model's weights, and all of it that virtual time reads, for it makes no text; but drafts that are
+# executed are of the weights.
 OF_TOKEN_MODEL = (USAGE, ROUTES, "config.json")
+WEIGHTS = "*.safetensors"
 
 
 @dataclass(frozen=True)
@@ -127,6 +130,7 @@ def _files(point: Point) -> bytes:
     paths = [point.workload.path.parent / name for name in named]
     token_model = Path(token_model_of(point.scenario_keys.get("token_model", str(BUNDLED_MODEL))))
     paths += [token_model / name for name in OF_TOKEN_MODEL]
+    paths += sorted(token_model.glob(WEIGHTS)) if point.scenario_keys.get("acceptance") == EXECUTED else []
     devices = " ".join((point.scenario_keys.get("hardware", ""), *point.scenario_keys.get("fleet", ())))
     paths += [Path(name) for name in re.findall(FILE, devices)]
     return b"".join(_state(path, path.stat().st_size, path.stat().st_mtime_ns) for path in paths if path.is_file())

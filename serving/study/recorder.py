@@ -105,10 +105,10 @@ class Recorder(VirtualObserver):
         self.joules += sum(record.energy_j)
         self.busy_s[record.device] += record.latency_s
         self.sequence_s += record.batch * record.latency_s
-        if record.phase != "prefill":
+        if record.decoding:  # What prefills beside it gets no token, or its first.
             step_s = record.latency_s / record.steps
             # Of a step that is so late that instants don't tell its ends apart, nothing is known.
-            self._itl[round(log(step_s or LEAST_S) / GRAIN)] += record.batch * record.steps
+            self._itl[round(log(step_s or LEAST_S) / GRAIN)] += record.decoding * record.steps
         if record.phase == "decode":
             self.mode_s[record.mode] += record.latency_s
             self.mode_changes += self._mode.get(record.device, record.mode) != record.mode

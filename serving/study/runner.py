@@ -124,6 +124,7 @@ class StudyRunner:
         self._missing = [set() for _ in inquiries]
         for index, inquiry in enumerate(inquiries):
             self._ask(index, next(inquiry))
+            self._go_on(index)
         self._make_here()
         if self._to_make:
             # Imports Ray, which a small study does without.
@@ -172,12 +173,11 @@ class StudyRunner:
         self._tell()
 
     def _ask(self, index: int, points: list[Point]) -> None:
-        """Take the points that an inquiry wants; it goes on at once if all of them are there."""
+        """Take the points that an inquiry wants."""
         asked = [(point.key, point) for point in points]
         self._wants[index] = asked
         self._asked[index] += asked
         self._missing[index] = {key for key, point in asked if not self._has(key, point, index)}
-        self._go_on(index)
 
     def _has(self, key: str, point: Point, index: int) -> bool:
         """Tell whether a point is made; otherwise queue it and note which inquiry waits for it."""
@@ -208,17 +208,17 @@ class StudyRunner:
         self._progress.done += 1
 
     def _go_on(self, index: int) -> None:
-        if self._missing[index]:
-            return
-        # Under the names by which this inquiry asked.
-        found = [self._known[key]._replace(point=point) for key, point in self._wants[index]]
-        try:
-            asked = self._inquiries[index].send(found)
-        except StopIteration as ending:
-            self._answers[index] = ending.value
-            self._open.discard(index)
-            return
-        self._ask(index, asked)
+        """Give an inquiry its points as long as all that it wants are there."""
+        while not self._missing[index]:
+            # Under the names by which this inquiry asked.
+            found = [self._known[key]._replace(point=point) for key, point in self._wants[index]]
+            try:
+                asked = self._inquiries[index].send(found)
+            except StopIteration as ending:
+                self._answers[index] = ending.value
+                self._open.discard(index)
+                return
+            self._ask(index, asked)
 
 
 def has_few(point: Point) -> bool:

@@ -49,3 +49,8 @@ def test_a_named_tau_is_told_and_nothing_is_where_nothing_is_chosen() -> None:
     assert told(Scenario(tau=4)) == ["elmoe3d-8gb drafts from a batch of 4 on, at any context."]
     others = [Scenario(mode="cost"), Scenario(mode="fixed-ar"), Scenario(draft="none"), Scenario(residency="trace")]
     assert told(*others) == []
+
+
+def test_a_context_below_the_shortest_is_told_of_by_itself() -> None:
+    [sentence] = told(Scenario(max_model_len=512), most=16, max_context=512)
+    assert sentence == "elmoe3d-8gb drafts where that is faster: in batches at 512 tokens from 2 on (mode tau)."

@@ -251,3 +251,17 @@ def test_a_prompt_of_a_token_more_than_a_chunk_takes_no_longer_where_others_are_
     assert ttft_s == plain_s < alone(514, "fixed-ar")[0]
     assert [record.phase for record in records[:3]] == ["prefill", "prefill", "decode"]
     assert sum(record.accepted + record.drafts for record in records) == 39
+
+
+def test_who_is_preempted_keeps_what_it_was_served_less() -> None:
+    device = Device(Limits(8, 64, 160, 16), fairness="tokens", prefix_caching=False)
+    device.step(*(Request(f"b{i}", 0.0, 16, 100, key="B") for i in range(3)))
+    for _ in range(3):
+        device.step()
+    device.step(Request("a", 0.0, 16, 100, key="A"))
+    while not device.batch.preempted:
+        before = dict(device.scheduler._queue._served)  # type: ignore[attr-defined]
+        device.step()
+    assert device.batch.preempted == ["a"] and before["A"] < before["B"]
+    after = device.scheduler._queue._served  # type: ignore[attr-defined]
+    assert after["A"] < after["B"]

@@ -192,3 +192,27 @@ def test_a_device_that_has_nothing_to_do_leaves_the_tier_to_the_other() -> None:
     (long, _), _ = Simulator(scenario).serve([Request("0", 0.0, 64, 400), Request("1", 0.0, 64, 40)])
     (alone,), _ = Simulator(replace(scenario, devices=1, shared_ext=1)).serve([Request("0", 0.0, 64, 400)])
     assert gaps(long)[-1] == pytest.approx(gaps(alone)[-1])
+
+
+def test_a_stall_that_is_over_takes_nobody_back_to_its_end() -> None:
+    lost = "lost: device=0, at=30, for=1000"
+    runs = [
+        Simulator(Scenario(devices=2, mode="fixed-ar", faults=faults)).serve([Request("a", 20.0, 200, 3000)])
+        for faults in ((lost,), ("stall: device=1, at=1, for=2", lost))
+    ]
+    [plain], [stalled] = (outcomes for outcomes, _ in runs)
+    assert stalled.tokens_s == plain.tokens_s and stalled.tokens_s == sorted(stalled.tokens_s)
+
+
+def test_steps_tell_how_many_sequences_they_gave_a_token_after_another() -> None:
+    requests = [*crowd(3, gap_s=0.2), *(Request(f"p{i}", 0.6, 400, 1) for i in range(4))]
+    outcomes, records = Simulator(Scenario(mode="fixed-ar")).serve(requests)
+    assert sum(record.decoding * record.steps for record in records) == sum(len(gaps(each)) for each in outcomes)
+    assert any(0 < record.decoding < record.batch for record in records)
+
+
+@pytest.mark.parametrize("fault", ["clock: left=0.9, at=1, for=1", "slow: left=0.5, at=1, for=1"])
+def test_a_fault_leaves_the_experts_where_they_are(fault: str) -> None:
+    scenario = Scenario(placement="hot", mode="fixed-ar", faults=(fault,))
+    _, records = Simulator(scenario).serve([Request("a", 0.0, 200, 400, topic="legal")])
+    assert [bool(record.swaps) for record in records].count(True) == 1 and records[0].swaps == 1

@@ -115,3 +115,12 @@ def test_its_weights_text_and_age_make_no_difference(token_model: Path) -> None:
         append(token_model / name)
     os.utime(token_model / "routes.npz", ns=(0, 0))
     assert point(token_model, {}).key == before
+
+
+def test_other_weights_make_other_points_where_their_drafts_are_executed(token_model: Path) -> None:
+    law = point(token_model, {})
+    executed = replace(law, scenario_keys=law.scenario_keys | {"acceptance": "executed"})
+    before = law.key, executed.key
+    append(token_model / "model.safetensors")
+    law, executed = (replace(each, seed=each.seed) for each in (law, executed))
+    assert law.key == before[0] and executed.key != before[1]

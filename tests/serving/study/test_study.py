@@ -21,7 +21,9 @@ from serving.simulation.simulator import Simulator
 from serving.study import Results, Targets, load_study, load_workload, run_study, simulate
 from serving.study.code_digest import code_digest
 from serving.study.point_factory import points_of
-from serving.study.runner import FEW_REQUESTS, has_few
+from serving.study.runner import FEW_REQUESTS, StudyProgress, StudyRunner, has_few
+from serving.study.store import Store
+from serving.study.study import Inquiry
 from serving.study.summary import COLUMNS
 from serving.types import NEVER
 from serving.workload.source import Source
@@ -238,3 +240,18 @@ def test_a_wrong_study_is_told_in_a_sentence(tmp_path: Path) -> None:
     ended = subprocess.run([FORESERVE, "study", str(path)], capture_output=True, text=True, cwd=tmp_path, timeout=60)
     assert ended.returncode == 2 and ended.stderr.count("\n") == 1
     assert "study.toml, line 7: there is no key `laod`" in ended.stderr
+
+
+def test_an_inquiry_whose_points_are_all_kept_may_ask_for_them_in_any_number_of_rounds(tmp_path: Path) -> None:
+    study = load_study(written(tmp_path, SMALL))
+    [point, *_] = points_of(study, {"load": 1})
+    rounds = 2000
+
+    def inquiry() -> Inquiry:
+        for _ in range(rounds):
+            [found] = yield [point]
+        return found.row
+
+    runner = StudyRunner(Store(tmp_path / "out", study), StudyProgress(1), lambda: None)
+    runner.run([inquiry()], None)
+    assert runner.answers == [runner.findings[0].row]
