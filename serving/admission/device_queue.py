@@ -130,7 +130,8 @@ class DeviceQueue:
     def begin(self, at_s: float) -> None:
         """Begin the step after the one that ended at `at_s`."""
         self.beside, self.finished = len(self.end_steps), 0
-        places = self.slots - self.beside
+        # What came from a device that was lost may be more than there are.
+        places = max(0, self.slots - self.beside)
         begun = min(1.0, places / self.waiting) if self.waiting else 0.0
         self.under_way = min(self._room(), int(begun * (self.prompts - self.computed))) if self.admits else 0
         self.end_s = at_s + self._step_s(self.under_way)

@@ -69,10 +69,13 @@ class Admission:
 
     def _settle(self, admitted: AdmissionRequest) -> None:
         """Free what an ended call reserved and never began."""
-        self._free(admitted, admitted.places)
+        never_begun = admitted.places
+        self._free(admitted, never_begun)
         if admitted.aside:
             self.begin(admitted)
             self.rules.give_back(admitted.key, admitted.tokens)
+        elif never_begun:
+            self.rules.give_back(admitted.key, never_begun * admitted.max_tokens)
 
     def _free(self, admitted: AdmissionRequest, places: int) -> None:
         admitted.places -= places

@@ -40,7 +40,7 @@ def stream_chat_plainly(serving: Any, outputs: ApartOutputs) -> None:
     chunks = serving.chat_completion_stream_generator
 
     def stream(request: Any, results: Any, request_id: str, *args: Any, **kwargs: Any) -> Events:
-        if serving.parser_cls is not None or serving.enable_log_outputs or not is_plain(request):
+        if serving.parser_cls is not None or serving.enable_log_outputs or not is_plain(request, serving):
             return chunks(request, results, request_id, *args, **kwargs)  # type: ignore[no-any-return]
         split = PlainStreamSplit(outputs, request_id, results, marked)
         return split.events(chunks(request, split.outputs(), request_id, *args, **kwargs))
@@ -53,7 +53,7 @@ def stream_completions_plainly(serving: Any, outputs: ApartOutputs) -> None:
     chunks = serving.completion_stream_generator
 
     def stream(request: Any, prompts: Any, results: Any, request_id: str, *args: Any, **kwargs: Any) -> Events:
-        if len(prompts) > 1 or not is_plain(request):
+        if len(prompts) > 1 or not is_plain(request, serving):
             return chunks(request, prompts, results, request_id, *args, **kwargs)  # type: ignore[no-any-return]
         split = PlainStreamSplit(outputs, f"{request_id}-0", results, marked_of_prompt)
         return split.events(chunks(request, prompts, split.outputs(), request_id, *args, **kwargs))
@@ -61,10 +61,14 @@ def stream_completions_plainly(serving: Any, outputs: ApartOutputs) -> None:
     serving.completion_stream_generator = stream
 
 
-def is_plain(request: Any) -> bool:
-    """Tell whether the chunks of a request differ in nothing but their text, as far as its own words say."""
+def is_plain(request: Any, serving: Any) -> bool:
+    """Tell whether the chunks of a request differ in nothing but their text, as far as its own words and those of the
+    server's `serving` say."""
     asks_usage = request.stream_options is not None and request.stream_options.continuous_usage_stats
-    counts = request.return_token_ids or request.logprobs not in (None, False) or asks_usage
+    asks_usage = asks_usage or serving.enable_force_include_usage
+    # Of completions 0 asks for the tokens' own.
+    logprobs = request.logprobs is not None and request.logprobs is not False
+    counts = request.return_token_ids or logprobs or asks_usage
     return not counts and request.response_format is None and request.structured_outputs is None
 
 

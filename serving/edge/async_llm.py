@@ -107,8 +107,7 @@ class EmulatedLLM(AsyncLLM):  # type: ignore[misc]
             limit = max(1, self.model_config.max_model_len - len(ids))
             most = limit if sampling_params.max_tokens is None else sampling_params.max_tokens
             asked = AdmissionRequest(len(ids), most, sampling_params.n, rest.get("data_parallel_rank"))
-            in_flight = self.get_num_unfinished_requests()
-            self.engine_core.admit(request_id, asked, sampling_params, rest.get("priority", 0), in_flight)
+            self.engine_core.admit(request_id, asked, sampling_params, rest.get("priority", 0))
         outputs = super().generate(prompt, sampling_params, request_id, **rest)
         structured = getattr(sampling_params, "structured_outputs", None) is not None
         return structured_outputs.followed(outputs) if structured else outputs
@@ -118,7 +117,7 @@ class EmulatedLLM(AsyncLLM):  # type: ignore[misc]
         `request_id`. vLLM calls this before it begins to answer, and for each request that it is about to add."""
         call = current_call()
         if request_id is None or call is None or not call.admitted:
-            self.engine_core.check_places(n, self.get_num_unfinished_requests())
+            self.engine_core.check_places(n)
 
     def stamp(self, headers: Headers = (), route: str = "") -> Call:
         """Make a call that arrives now, not when it is tokenized, the current task's; return it."""

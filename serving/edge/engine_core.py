@@ -60,7 +60,7 @@ class EmulatedCore(UtilityCalls):
         """`answers` are recorded; `topics` tells what prompts are about. `observers` hear nothing before `listen`."""
         cluster = emulation.cluster
         scenario, self.clock = cluster.scenario, WallClock(*cluster.clock)
-        self._admission = admission
+        self._admission, self._beginning = admission, 0
         self.gate, self.kv_events, self._prefixes = Gate(), kv_events, prefixes_of(scenario, kv_events)
         self._listeners = BatchedListeners(observers)
         rules, now = admission.rules, self.clock.now
@@ -108,11 +108,14 @@ class EmulatedCore(UtilityCalls):
             request.sampling_params = params = copy.copy(params)
             params.seed = random.getrandbits(63)
         admitted = self._admitted(request)
+        self._beginning += 1
         try:
             flight = await self._flight(request, admitted, recorded, sink)
         except BaseException:
             self._admission.drop(admitted, params.max_tokens)
             raise
+        finally:
+            self._beginning -= 1
         self._observer.on_begin(flight)
         try:
             await self._dispatcher.submit(flight)
@@ -159,30 +162,24 @@ class EmulatedCore(UtilityCalls):
         """Tell the observer that a call was answered, or broken off."""
         self._observer.on_answer(call)
 
-    def admit(self, id: str, asked: AdmissionRequest, params: SamplingParams, priority: int, in_flight: int) -> None:
+    def admit(self, id: str, asked: AdmissionRequest, params: SamplingParams, priority: int) -> None:
         """Admit a request of the current call, if any, and choose its text's source. Raise `Overflow` or `Invalid`.
 
-        `priority` is what vLLM has read of it, in body or header; 0 says nothing. `in_flight` sequences have places.
+        `priority` is what vLLM has read of it, in body or header; 0 says nothing.
         """
         if call := current_call():
-            if refusal := self.judge(call, id, asked, params.extra_args or {}, priority, in_flight):
+            if refusal := self.judge(call, id, asked, params.extra_args or {}, priority):
                 raise exception_of(refusal, self.clock.speed)
             self._text.choose(params, self._dispatcher.sources.cost)
 
     def judge(
-        self,
-        call: Call,
-        id: str,
-        asked: AdmissionRequest,
-        extra_args: Mapping[str, Any],
-        priority: int,
-        in_flight: int,
+        self, call: Call, id: str, asked: AdmissionRequest, extra_args: Mapping[str, Any], priority: int
     ) -> Refusal | None:
         """Admit a call's request, and return None, or tell of its refusal, and return that."""
         if priority:
             call.body = {"priority": priority, **call.body}
         try:
-            admitted = self._admission.admit(call, id, asked, extra_args, in_flight, self.clock.now())
+            admitted = self._admission.admit(call, id, asked, extra_args, self._begun, self.clock.now())
         except InvalidOption as error:
             return self.refuse(error.refusal)
         return self.refuse(admitted) if isinstance(admitted, Refusal) else None
@@ -199,10 +196,15 @@ class EmulatedCore(UtilityCalls):
         """Tell whether a call of another process's edge gets recorded text, which is decided once."""
         return self._text.choose_for(call, needs_model, by_chance, self._dispatcher.sources.cost)
 
-    def check_places(self, n: int, in_flight: int) -> None:
+    def check_places(self, n: int) -> None:
         """Raise `Overflow` or `Invalid` if the queue has no room for `n` sequences more."""
-        if refusal := self._admission.judge_places(n, in_flight, self.clock.now()):
+        if refusal := self._admission.judge_places(n, self._begun, self.clock.now()):
             raise exception_of(self.refuse(refusal), self.clock.speed)
+
+    @property
+    def _begun(self) -> int:
+        """Sequences that have begun: what else has a place is set aside, wherever vLLM has it by then."""
+        return len(self._dispatcher.flights) + self._beginning
 
     @property
     def set_aside(self) -> int:
@@ -220,7 +222,7 @@ class EmulatedCore(UtilityCalls):
         if call is None:
             return asked
         if (admitted := call.admitted.get(request.external_req_id)) is None:
-            self.admit(request.request_id, asked, params, request.priority, len(self._dispatcher.flights))
+            self.admit(request.request_id, asked, params, request.priority)
             admitted = call.admitted[request.request_id]
         self._admission.begin(admitted)
         return admitted

@@ -81,14 +81,14 @@ class RemoteCore(RefusedCalls):
             self._tell(PULSE, None)
             await asyncio.sleep(PULSE_S)
 
-    def admit(self, id: str, asked: AdmissionRequest, params: SamplingParams, priority: int, in_flight: int) -> None:
-        """Have a request of the current call judged, if there is one. `in_flight` is what this edge knows of; the core
-        knows better."""
+    def admit(self, id: str, asked: AdmissionRequest, params: SamplingParams, priority: int) -> None:
+        """Have a request of the current call judged, if there is one."""
         call = current_call()
         if call is None:
             return
         for field, said in call.body.items():
             check_integers(field, said)  # for none of more bits can be sent
+        check_integers("priority", priority)
         message = AdmissionCall(
             self._number(call),
             id,
@@ -126,14 +126,14 @@ class RemoteCore(RefusedCalls):
                 # It had no tokens until now.
                 rank, id = request.data_parallel_rank, request.request_id
                 asked = AdmissionRequest(len(request.prompt_token_ids), params.max_tokens, 1, rank)
-                self.admit(id, asked, params, request.priority, 0)
+                self.admit(id, asked, params, request.priority)
             await asyncio.shield(call.judging[id])
             request.trace_headers = {CALL: str(self._number(call))}
         self._wire.send(EngineCoreRequestType.ADD, request)
         if call is not None:
             self.intake.leave(call)
 
-    def check_places(self, n: int, in_flight: int) -> None:
+    def check_places(self, n: int) -> None:
         """Leave the places to the core, which checks them when it judges."""
 
     def retry_after_s(self) -> float:

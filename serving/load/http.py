@@ -137,7 +137,7 @@ class HttpTransport:
         try:
             async with httpx.AsyncClient(trust_env=False, timeout=30, verify=self.tls or True) as client:
                 reply = await client.get(url, headers=bearer(self.options.api_key))
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise LoadError(f"Nothing answers at {self.options.url}: {error or type(error).__name__}.") from error
         if reply.status_code != 200:
             said = error_text(reply.content)

@@ -67,12 +67,12 @@ class LoadPlan:
             calls.append(times.call or stand_in(len(calls)))
         try:
             ask = self._source.next_after(ended.ask, at_s)
+            if ask is None or ask.session != session:
+                self._calls.pop(session, None)
+            return None if ask is None else self._request(ask)
         except WorkloadError as error:
             self.error = error
             return None
-        if ask is None or ask.session != session:
-            self._calls.pop(session, None)
-        return None if ask is None else self._request(ask)
 
     def _request(self, ask: Ask) -> LoadRequest:
         messages = tuple(self._messages(ask))

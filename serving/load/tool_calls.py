@@ -34,18 +34,22 @@ def offered(tools: int) -> list[dict[str, Any]]:
     return [{"type": "function", "function": tool.function} for tool in TOOLS[:tools]]
 
 
-def call_of(parts: Sequence[dict[str, Any]]) -> ToolCall | None:
+def call_of(parts: Sequence[Any]) -> ToolCall | None:
     """Return the first call of those whose parts came in a stream; None if there is none that is whole."""
+    try:
+        return _call_of(parts)
+    except (ValueError, TypeError, AttributeError, RecursionError):  # a server may send anything
+        return None
+
+
+def _call_of(parts: Sequence[Any]) -> ToolCall | None:
     indices = [part.get("index") or 0 for part in parts]
     first = [part for index, part in zip(indices, parts, strict=True) if index == min(indices)]
     functions = [part.get("function") or NO_TOOL_PART for part in first]
     id = next((part["id"] for part in first if part.get("id")), "")
     name = _joined(function.get("name") for function in functions)
     arguments = _joined(function.get("arguments") for function in functions)
-    try:
-        whole = isinstance(json.loads(arguments), dict)
-    except ValueError:
-        return None
+    whole = isinstance(id, str) and isinstance(json.loads(arguments), dict)
     return ToolCall(id, name, arguments) if id and name and whole else None
 
 

@@ -66,5 +66,7 @@ class PartsHealth(health.aio.HealthServicer):  # type: ignore[misc]
         return {service: Status.SERVING if well else Status.NOT_SERVING for service, well in told.items()}
 
     async def _refresh(self) -> None:
-        for service, status in self._told().items():
+        told = self._told()
+        gone = dict.fromkeys(self._server_status.keys() - told.keys(), Status.NOT_SERVING)
+        for service, status in (told | gone).items():
             await self.set(service, status)

@@ -19,6 +19,7 @@ from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionReque
 from vllm.entrypoints.openai.completion.protocol import CompletionRequest
 from vllm.entrypoints.serve.engine.protocol import ErrorInfo, ErrorResponse
 
+from serving.api.grpc.bounds import UnreadAnswer
 from serving.api.grpc.codec import event_json, reply, request_json
 from serving.api.grpc.errors import BadRequest, StatusRefusal, refusal_of, refusal_told, refuse
 from serving.api.grpc.wire import GrpcWire
@@ -116,6 +117,8 @@ class OpenAIServicer(openai_pb2_grpc.OpenAIServicer):
             if not stream:
                 return answer if isinstance(answer, Message) else whole_of(endpoint, answer)
             await self._write(endpoint, answer, wire)
+        except UnreadAnswer:
+            raise
         except Exception as error:
             refusal = refusal_of(error)
             if isinstance(refusal, BadRequest):

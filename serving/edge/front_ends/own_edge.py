@@ -144,8 +144,7 @@ class OwnEdge(FrontEnd):
         if device is not None and device not in self._core.devices.nodes:
             sentence = f"There is no device {device}, which `data_parallel_rank` names."
             return self._core.refuse(Refusal(Reason.INVALID, sentence, field="data_parallel_rank"))
-        in_flight = len(self._core.flights)
-        return self._core.judge(call, message.id, message.asked, message.extra_args, message.priority, in_flight)
+        return self._core.judge(call, message.id, message.asked, message.extra_args, message.priority)
 
     def _end(self, ended: CallEnd) -> None:
         if call := self._calls.pop(ended.call, None):

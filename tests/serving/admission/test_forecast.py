@@ -200,3 +200,13 @@ def test_what_a_crowd_taught_does_not_turn_people_away_from_an_idle_device() -> 
     for release in releases:
         tell(told, release)
     assert told.predict_ttft_s(0, 100, releases[-1].at_s) == pytest.approx(alone_s)
+
+
+def test_more_that_decodes_than_there_are_places_puts_no_prompt_in_the_way() -> None:
+    queue = DeviceQueue(PACE, 4, LIMITS.max_num_batched_tokens, LIMITS.kv_capacity_tokens)
+    for i in range(8):  # Half of them from a device that was lost.
+        queue.add(Request(str(i), 0.0, 100, 50))
+        queue.decode(str(i), 0)
+    queue.add(Request("waits", 0.0, 1000, 50))
+    queue.begin(0.0)
+    assert queue.under_way == 0

@@ -161,3 +161,14 @@ def test_the_queue_has_so_many_places_and_says_when_one_is_free() -> None:
     assert judge.rules.judge_places(1, 999, 5.0) is None
     refusal = judge.rules.judge_places(1001, 0, 5.0)
     assert refusal is not None and (refusal.wait_s, refusal.field) == (NEVER, "n")
+
+
+def test_a_call_that_is_broken_off_between_its_sequences_gets_back_what_never_began() -> None:
+    judge = admission(tokens_per_min=60_000)
+    admitted = taken_on(judge, one := call(), "a", AdmissionRequest(100, 1000, n=8))
+    first = begin(judge, admitted, "a-0")
+    judge.rules.leave(first, made=0, now_s=0.0)
+    for end in one.at_end:
+        end()
+    taken_on(judge, other := call(), "b", AdmissionRequest(1, 1))
+    assert int(other.answer["x-ratelimit-remaining-tokens"]) == 60_000 - 100 - 2 and judge.set_aside == 1

@@ -2,11 +2,13 @@
 
 import json
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
 
+from serving.api.plain_stream_split import is_plain
 from serving.process.server_process import ServerProcess
 from tests.conftest import MODEL
 
@@ -75,3 +77,28 @@ def test_a_stream_has_the_bytes_that_vllm_would_have_written(
         assert plain[0] == theirs[0]
     bare = chunks_of(emulator, path, body)
     assert "".join(map(text_of, bare)) == "".join(map(text_of, plain)) and bare[-1] == plain[-1]
+
+
+ASKED = {
+    "stream_options": None,
+    "return_token_ids": None,
+    "logprobs": None,
+    "response_format": None,
+    "structured_outputs": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("asked", "forced", "plain"),
+    [
+        ({}, False, True),
+        ({"stream_options": SimpleNamespace(continuous_usage_stats=False)}, False, True),
+        ({"stream_options": SimpleNamespace(continuous_usage_stats=True)}, False, False),
+        ({"logprobs": 0}, False, False),
+        ({"response_format": object()}, False, False),
+        ({}, True, False),
+    ],
+)
+def test_what_counts_in_each_chunk_is_not_plain(asked: dict[str, Any], forced: bool, plain: bool) -> None:
+    serving = SimpleNamespace(enable_force_include_usage=forced)
+    assert is_plain(SimpleNamespace(**ASKED | asked), serving) == plain

@@ -109,4 +109,6 @@ def test_a_call_is_read_however_it_is_cut(arguments: dict[str, int], cuts: list[
 def test_what_is_no_call_is_none() -> None:
     assert call_of([]) is None and call_of([{"index": 0, "id": "a", "function": None}]) is None
     assert call_of([{"id": "a", "function": {"name": "x", "arguments": "[]"}}]) is None
+    for part in (None, 3, {"function": {"arguments": {"query": "a"}}}, {"id": 7, "function": {"name": "x"}}):
+        assert call_of([part]) is None
     assert stand_in(3).message["tool_calls"][0]["id"] == "call-3"

@@ -51,6 +51,7 @@ def test_a_table_for_people():
         (["--rate", "-1"], 2, "foreserve load: --rate must be a number above 0"),
         (["--rate", "1e-300"], 2, "--rate must be a number above 0, from 0.000001 to 1000000000"),
         (["--url", "http://127.0.0.1:9"], 1, "foreserve load: Nothing answers at http://127.0.0.1:9"),
+        (["--url", "http://☃.x"], 1, "foreserve load: Nothing answers at http://☃.x"),
         (["--url", "http://127.0.0.1:9", "--model", "m", "-n", "2", "--rate", "inf"], 1, "Nothing answers at"),
     ],
 )

@@ -203,3 +203,11 @@ def test_a_wrong_file_is_one_sentence_and_a_right_one_a_report(file):
     code, out, err = command("--workload", str(file()), "--json", server=StandIn())
     assert (code, err) == (0, "")
     assert json.loads(out)["completed"] == 8
+
+
+def test_a_wrong_row_of_a_trace_ends_the_run_with_what_was(file, tmp_path):
+    rows = ["0,5,3,interactive", "0,5,3,interactive", "0,5,3,büro", "0,5,3,interactive"]
+    (tmp_path / "trace.csv").write_text("\n".join(["arrival_s,prompt_tokens,output_tokens,slo", *rows]))
+    closed = '[arrivals]\nkind = "closed"\nusers = 1\n[trace]\nfile = "trace.csv"\n'
+    report = load(StandIn(), file(closed))
+    assert report.summary.completed == 2 and "büro" in report.failure

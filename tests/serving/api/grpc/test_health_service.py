@@ -9,7 +9,7 @@ import pytest
 from grpc_health.v1 import health_pb2
 
 from serving.api.grpc import health_service
-from serving.api.grpc.health_service import PartsHealth
+from serving.api.grpc.health_service import PartsHealth, Status
 
 
 class Asked:
@@ -65,3 +65,19 @@ async def end(task: "asyncio.Task[None]") -> None:
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
+
+
+def test_a_part_that_has_gone_does_not_serve() -> None:
+    asked, parts = Asked(), {"device 0": "up", "device 1": "up"}
+    asked.parts = lambda: parts  # type: ignore[method-assign]
+    service = PartsHealth(asked, ["a"])  # type: ignore[arg-type]
+
+    async def status(name: str) -> int:
+        return int((await service.Check(health_pb2.HealthCheckRequest(service=name), SimpleNamespace())).status)
+
+    async def main() -> None:
+        assert await status("device 1") == Status.SERVING
+        del parts["device 1"]
+        assert (await status("device 0"), await status("device 1")) == (Status.SERVING, Status.NOT_SERVING)
+
+    asyncio.run(main())
