@@ -11,7 +11,7 @@ from vllm.sampling_params import StructuredOutputsParams
 from vllm.v1.structured_output.backend_xgrammar import STRING_SUPPORTED_FORMATS
 
 from serving.token_source.grammars.asked_schemas import changed_schemas
-from serving.token_source.grammars.schema_keywords import NAMED_SCHEMAS, VALUES
+from serving.token_source.grammars.schema_keywords import changed_value
 
 MOST_CHARS, MOST_ITEMS, MOST = 32, 2, 10**6
 ANY_OBJECT = {
@@ -74,10 +74,6 @@ def bounded_schema(schema: Any) -> Any:
 
 
 def _below(key: str, value: Any) -> Any:
-    if key in VALUES:
-        return value
     if key in COUNTS and isinstance(value, float) and value.is_integer():
         return int(value)
-    if key in NAMED_SCHEMAS and isinstance(value, dict):
-        return {name: bounded_schema(each) for name, each in value.items()}
-    return bounded_schema(value) if isinstance(value, dict | list) else value
+    return changed_value(key, value, bounded_schema)

@@ -13,7 +13,7 @@ from typing import Any
 from vllm.sampling_params import StructuredOutputsParams
 
 from serving.token_source.grammars.asked_schemas import SchemaConflict, changed_schemas
-from serving.token_source.grammars.schema_keywords import ASSERTED, JOINED, NAMED_SCHEMAS, VALUES
+from serving.token_source.grammars.schema_keywords import ASSERTED, JOINED, changed_value
 
 Schema = dict[str, Any]
 
@@ -51,14 +51,8 @@ class SchemaMerger:
             alternatives = self._alternatives(schema, depth)
             told = {key: value for key, value in schema.items() if key not in JOINED | ASSERTED}
             schema = told | (alternatives[0] if len(alternatives) == 1 else {"anyOf": alternatives})
-        return _with_required({key: self._below(key, value, depth) for key, value in schema.items()})
-
-    def _below(self, key: str, value: Any, depth: int) -> Any:
-        if key in VALUES:
-            return value
-        if key in NAMED_SCHEMAS and isinstance(value, dict):
-            return {name: self.merged(each, depth) for name, each in value.items()}
-        return [self.merged(each, depth) for each in value] if isinstance(value, list) else self.merged(value, depth)
+        below = {key: changed_value(key, value, lambda each: self.merged(each, depth)) for key, value in schema.items()}
+        return _with_required(below)
 
     def _alternatives(self, schema: Any, depth: int) -> list[Schema]:
         """Return schemas of `ASSERTED` keywords alone: what is an instance is one of any of them."""
