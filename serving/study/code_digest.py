@@ -23,14 +23,34 @@ ONLY_COMPARED = ("device_model.validation",)
 DATA = (".toml", ".csv", ".json", ".npz")
 
 
-@cache
 def code_digest() -> str:
-    """Return the state of the code that is installed here."""
-    return digest_of(*(Path(str(package.__file__)).parent for package in (serving, device_model)))
+    """Return the state of the code that is installed here, and of the user's own specs."""
+    return _with_own_specs(_installed())
 
 
 def digest_of(*packages: Path) -> str:
-    """Return the state of the code in some packages' folders."""
+    """Return the state of the code in some packages' folders, and of the user's own specs."""
+    return _with_own_specs(_digest(*packages))
+
+
+@cache
+def _installed() -> str:
+    return _digest(*(Path(str(package.__file__)).parent for package in (serving, device_model)))
+
+
+def _with_own_specs(code: str) -> str:
+    """Return a digest of code together with the state of a user's own specs, which change while a process runs."""
+    own = os.environ.get(OWN_SPECS)
+    paths = sorted(Path(own).rglob("*.toml")) if own else []
+    if not own or not paths:
+        return code
+    found = hashlib.sha256(code.encode())
+    for path in paths:
+        found.update(f"{path.relative_to(own)}\n".encode() + path.read_bytes())
+    return found.hexdigest()[:16]
+
+
+def _digest(*packages: Path) -> str:
     found = hashlib.sha256()
     files = {name: path for package in packages for name, path in _files(package)}
     for name, tree in sorted(made_of(files).items()):
@@ -40,9 +60,6 @@ def digest_of(*packages: Path) -> str:
             name = _name(package, path.parent)
             if path.suffix in DATA and _within(name, BY_NAME) and not _within(name, ONLY_COMPARED):
                 found.update(path.read_bytes())
-    if own := os.environ.get(OWN_SPECS):
-        for path in sorted(Path(own).rglob("*.toml")):
-            found.update(path.read_bytes())
     return found.hexdigest()[:16]
 
 

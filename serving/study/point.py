@@ -1,7 +1,6 @@
 """A point: one run of a study, with all that decides what comes of it, and a key to know it by."""
 
 import hashlib
-import re
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -9,10 +8,12 @@ from typing import Any
 
 import msgspec
 
+from device_model.specs.hardware_file import is_file
+from device_model.specs.spec import UnknownName
 from serving.device.device_spec import USAGE
 from serving.policies.step_options import EXECUTED
-from serving.scenario.fleet import FILE
 from serving.scenario.scenario import BUNDLED_MODEL, Scenario, token_model_of
+from serving.scenario.scenario_error import ScenarioError
 from serving.scenario.scenario_file import changed
 from serving.simulation.recorded_routes import FILE as ROUTES
 from serving.study.axes import Settings
@@ -131,9 +132,18 @@ def _files(point: Point) -> bytes:
     token_model = Path(token_model_of(point.scenario_keys.get("token_model", str(BUNDLED_MODEL))))
     paths += [token_model / name for name in OF_TOKEN_MODEL]
     paths += sorted(token_model.glob(WEIGHTS)) if point.scenario_keys.get("acceptance") == EXECUTED else []
-    devices = " ".join((point.scenario_keys.get("hardware", ""), *point.scenario_keys.get("fleet", ())))
-    paths += [Path(name) for name in re.findall(FILE, devices)]
+    paths += _hardware_files(point)
     return b"".join(_state(path, path.stat().st_size, path.stat().st_mtime_ns) for path in paths if path.is_file())
+
+
+def _hardware_files(point: Point) -> list[Path]:
+    """Return the files of a user's own hardware that a point names; none if its keys contradict each other, as it is
+    then not run."""
+    try:
+        names = {member.hardware for member in point.scenario.members}
+    except (ScenarioError, UnknownName):
+        return []
+    return [Path(name) for name in sorted(names) if is_file(name)]
 
 
 @cache

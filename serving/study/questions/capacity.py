@@ -10,7 +10,7 @@ so that the answer has the range of capacities that the seeds have by themselves
 """
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from math import sqrt
 from typing import NamedTuple, Self
@@ -184,16 +184,22 @@ class Capacity:
             return []
         points = [point_of(study, settings | {LOAD: load}, seed) for seed in climb.seeds]
         users = points[0].users
-        known = users is not None and any(each.users == users for each in climb.tried)
-        return [] if known else points
+        if users is None or all(each.users != users for each in climb.tried):
+            return points
+        between = _users_between(climb.tried)
+        one = replace(points[0], load=1.0).users
+        if between is None or one is None:
+            return []
+        return [point_of(study, settings | {LOAD: between / one}, seed) for seed in climb.seeds]
 
     def _next(self, tried: list["LoadTrial"]) -> float | None:
         """Return the load to try next; None once the highest load that holds is known to the tolerance."""
         below, above = _edge(tried)
         highest = max(tried)
-        if highest.holds or self._may_be_a_dip(tried):
-            return None if highest.load >= self.most else min(highest.load * 2, self.most)
-        assert above is not None
+        if highest.load < self.most and (highest.holds or self._may_be_a_dip(tried)):
+            return min(highest.load * 2, self.most)
+        if above is None:
+            return None
         if below is None:
             return None if above.load <= self.least else max(above.load / 2, self.least)
         return None if above.load / below.load <= 1 + self.tolerance else sqrt(below.load * above.load)
@@ -279,6 +285,15 @@ def _edge(tried: list["LoadTrial"]) -> tuple["LoadTrial | None", "LoadTrial | No
     return below, above
 
 
+def _users_between(tried: list["LoadTrial"]) -> int | None:
+    """Return the number of users in the middle between the most that hold and the next that don't; None if there is
+    none between."""
+    below, above = _edge(tried)
+    if below is None or above is None or below.users is None or above.users is None:
+        return None
+    return (below.users + above.users) // 2 if above.users - below.users > 1 else None
+
+
 def _varies_targets(study: Study) -> bool:
     """Tell whether an axis or a variant sets the classes by which requests are judged that the study itself does
     not."""
@@ -288,8 +303,8 @@ def _varies_targets(study: Study) -> bool:
 
 def _is_as_much(before: "LoadTrial", now: "LoadTrial") -> bool:
     """Tell whether doubling the load brought no more requests per second, or had no more of them served."""
-    more = before.holds and now.load > before.load
-    return more and any(_rate(now, name) < SAME * _rate(before, name) for name in ("offered_per_s", "served_per_s"))
+    doubled = before.holds and now.load >= 2 * before.load  # a last step to the most that is allowed may be small
+    return doubled and any(_rate(now, name) < SAME * _rate(before, name) for name in ("offered_per_s", "served_per_s"))
 
 
 def _rate(trial: "LoadTrial", name: str) -> float:

@@ -94,5 +94,11 @@ def test_a_users_own_specs_make_one(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     before = digest_of(*PACKAGES)
     monkeypatch.setenv(OWN_SPECS, str(tmp_path))
     assert digest_of(*PACKAGES) == before
-    (tmp_path / "mine.toml").write_text("a = 1")
-    assert digest_of(*PACKAGES) != before
+    digests = [before]
+    for text in ("a = 1", "a = 2"):  # the second while the process runs
+        (tmp_path / "mine.toml").write_text(text)
+        assert code_digest() == digest_of(*PACKAGES)
+        digests.append(code_digest())
+    (tmp_path / "mine.toml").rename(tmp_path / "other.toml")
+    digests.append(code_digest())
+    assert len(set(digests)) == len(digests)

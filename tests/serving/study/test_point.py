@@ -99,14 +99,26 @@ def test_so_does_a_file_that_a_workload_reads(token_model: Path, workload: dict[
     assert point(token_model, workload).key != before
 
 
-@pytest.mark.parametrize("key", ["hardware", "fleet"])
-def test_so_does_a_file_of_hardware(tmp_path: Path, key: str) -> None:
-    mine = tmp_path / "mine.toml"
-    mine.write_text((FOLDER / "a6000.toml").read_text())
-    value = str(mine) if key == "hardware" else (f"2 x {mine}", "h100")
-    before = of_scenario(model="olmoe-1b-7b", **{key: value}).key
-    mine.write_text(mine.read_text().replace("gpus = 1", "gpus = 1 "))
-    assert of_scenario(model="olmoe-1b-7b", **{key: value}).key != before
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"fleet": ("2 x gpu/./mine.toml", "h100")},
+        {"hardware": "./mine.toml"},
+        {"hardware": "mine.toml"},
+        {"hardware": "below/mine.toml"},
+        {"hardware": "a folder/mine.toml"},
+    ],
+)
+def test_so_does_a_file_of_hardware(tmp_path: Path, keys: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in (".", "below", "a folder"):
+        mine = tmp_path / folder / "mine.toml"
+        mine.parent.mkdir(exist_ok=True)
+        mine.write_text((FOLDER / "a6000.toml").read_text())
+    before = of_scenario(model="olmoe-1b-7b", **keys).key
+    for mine in tmp_path.rglob("mine.toml"):
+        mine.write_text(mine.read_text().replace("gpus = 1", "gpus = 1 "))
+    assert of_scenario(model="olmoe-1b-7b", **keys).key != before
 
 
 def test_its_weights_text_and_age_make_no_difference(token_model: Path) -> None:

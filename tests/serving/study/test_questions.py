@@ -74,6 +74,32 @@ def test_capacity_counts_users_one_by_one(tmp_path: Path) -> None:
     assert len(findings) < 12
 
 
+@examples(40)
+@given(users=st.integers(1, 60), base=st.integers(1, 30))
+def test_capacity_tries_every_number_of_users_between(
+    tmp_path_factory: pytest.TempPathFactory, users: int, base: int
+) -> None:
+    closed = f'{{ kind = "closed", users = {base} }}'
+    asked = study(tmp_path_factory.mktemp("study"), 'question = "capacity"\ncapacity = { tolerance = 0.001 }\n', closed)
+    (inquiry,) = asked.question.inquiries(asked)
+    served = lambda at: max(1, round(base * at["load"]))  # noqa: E731
+    answer, _ = ask(inquiry, lambda at: row(attainment=float(served(at) <= users), offered_per_s=served(at)))
+    assert answer is not None and answer["users"] == users
+
+
+@pytest.mark.parametrize(("most", "found"), [(4, 3.9), (8, 3.9), (3.9, 3.9), (2.05, 2.05), (1.04, 1.04), (33, 3.9)])
+def test_capacity_asks_no_more_than_it_may_and_finds_what_lies_below(tmp_path: Path, most: float, found: float) -> None:
+    """What misses its targets by little, at the most that may be tried, is no dip; a last step may be a small one."""
+    asked = study(tmp_path, f'question = "capacity"\ncapacity = {{ most = {most} }}\n')
+    (inquiry,) = asked.question.inquiries(asked)
+    answer, findings = ask(
+        inquiry, lambda at: row(attainment=1.0 if at["load"] <= 3.9 else 0.9, offered_per_s=at["load"])
+    )
+    assert answer is not None and answer["load"] <= found <= answer["load"] * 1.02
+    assert max(finding.point.load for finding in findings) <= most
+    assert answer["limit"].startswith("none up to") == (most <= 3.9)
+
+
 @pytest.mark.parametrize(
     ("law", "load", "limit"),
     [
