@@ -84,7 +84,9 @@ def compare(
 ) -> dict[str, Any]:
     """Return all figures, for tables; the scenario says which device."""
     runs, shares = [], []
-    every = list(kinds(dataclasses.replace(scenario, max_num_seqs=MAX_NUM_SEQS)))
+    # All of a run's requests may come at once, and none is refused.
+    base = dataclasses.replace(scenario, max_num_seqs=MAX_NUM_SEQS, max_queue=max(requests, scenario.max_queue))
+    every = list(kinds(base))
     hardware_names = sorted({SMALL, scenario.hardware})
     # The ramps of a piece of hardware count as one.
     of_seed = sum(1 + len(LOADS) * len(policies) for _, _, policies in every)
@@ -94,10 +96,10 @@ def compare(
         progress.done += 1
         on_progress(progress)
 
-    for kind, base, policies in every:
+    for kind, common, policies in every:
         rates = []
         for seed in seeds:
-            outcomes, _ = run(base, mixed(requests, seed, rate_per_s=float("inf")))
+            outcomes, _ = run(common, mixed(requests, seed, rate_per_s=float("inf")))
             rates.append(requests / max(outcome.last_s for outcome in outcomes))
             done()
         for load in LOADS:
@@ -106,7 +108,7 @@ def compare(
             for name, changes in policies.items():
                 found = []
                 for crowd in crowds:
-                    outcomes, records = run(dataclasses.replace(base, **changes), crowd)
+                    outcomes, records = run(dataclasses.replace(common, **changes), crowd)
                     shares.append(shares_of(records))
                     found.append(figures(outcomes, records))
                     done()

@@ -1,7 +1,7 @@
 """Recorder: an observer of a run that keeps one row a request, a timeline, and sums over steps."""
 
 from collections import Counter, defaultdict
-from math import exp, log
+from math import ceil, exp, floor, log
 from operator import add
 
 from device_model.step import Energy
@@ -106,13 +106,19 @@ class Recorder(VirtualObserver):
         self.busy_s[record.device] += record.latency_s
         self.sequence_s += record.batch * record.latency_s
         if record.decoding:  # What prefills beside it gets no token, or its first.
-            step_s = record.latency_s / record.steps
             # Of a step that is so late that instants don't tell its ends apart, nothing is known.
-            self._itl[round(log(step_s or LEAST_S) / GRAIN)] += record.decoding * record.steps
+            step_s = record.latency_s / record.steps or LEAST_S
+            self._itl[round(log(step_s) / GRAIN)] += record.decoding * self._judged_steps(record, step_s)
         if record.phase == "decode":
             self.mode_s[record.mode] += record.latency_s
             self.mode_changes += self._mode.get(record.device, record.mode) != record.mode
             self._mode[record.device] = record.mode
+
+    def _judged_steps(self, record: StepRecord, step_s: float) -> int:
+        """Return how many of equal steps end in the window in which requests are judged."""
+        before = max(0, ceil((self.from_s - record.start_s) / step_s) - 1)
+        until = min(record.steps, (self.to_s - record.start_s) / step_s)
+        return max(0, floor(until) - before)
 
     def on_change(self, device: VirtualDevice) -> None:
         """Record that a device is lost, for ever as far as is known, or that it is there, perhaps again."""
@@ -131,7 +137,7 @@ class Recorder(VirtualObserver):
 
     def itl_s(self, share: float) -> float:
         """Return the inter-token latency that a `share` of tokens stay within, to 1 %; each step's length counts for
-        its tokens."""
+        its tokens, if it ends while requests are judged."""
         left = share * self._itl.total()
         for grain, count in sorted(self._itl.items()):
             left -= count
@@ -140,6 +146,6 @@ class Recorder(VirtualObserver):
         return 0.0
 
     def itl_within(self, limit_s: float) -> float:
-        """Return the share of tokens whose inter-token latency is at most `limit_s`, to 1 %; 0 without any."""
+        """Return the share of tokens whose inter-token latency is at most `limit_s`, to 1 %; 1 without any."""
         within = sum(count for grain, count in self._itl.items() if exp(grain * GRAIN) <= limit_s)
-        return within / (self._itl.total() or 1)
+        return within / self._itl.total() if self._itl.total() else 1.0

@@ -5,7 +5,7 @@ from pathlib import Path
 from serving.scenario.scenario import Scenario, ScenarioError
 from serving.scenario.scenario_file import changed, load_scenario, scenario_value, values_of
 from serving.study.axes import WORKLOAD, Settings, axes_of, variants_of
-from serving.study.measures.cost import Cost
+from serving.study.measures.cost import OF_USERS, Cost
 from serving.study.measures.percentiles import (
     METRICS,
     SHOWN,
@@ -15,7 +15,7 @@ from serving.study.measures.percentiles import (
     percentiles_like,
 )
 from serving.study.measures.targets import PRESETS, SHARE, Targets
-from serving.study.point import VARIANT
+from serving.study.point import SEED, VARIANT, Point
 from serving.study.point_factory import hardware_of, point_of
 from serving.study.preflight import Preflight
 from serving.study.questions.capacity import Capacity
@@ -32,7 +32,9 @@ from serving.workload.table import WorkloadTable
 LAW = "law"
 PERCENT = AllowedNumber("a number above 0 and below 100", lambda value: 0 < value < 100)
 # A column of tables has its numbers in 64 bits.
-SEED = AllowedNumber(f"a whole number from 0 to {2**63 - 1}", lambda value: 0 <= value < 2**63 and value == int(value))
+A_SEED = AllowedNumber(
+    f"a whole number from 0 to {2**63 - 1}", lambda value: 0 <= value < 2**63 and value == int(value)
+)
 QUESTIONS: dict[str, type[Question]] = {"sweep": Sweep, "capacity": Capacity, "search": Search, "compare": Compare}
 
 
@@ -88,6 +90,7 @@ def study_of(table: StudyTable, requests: int | None = None, law: str | None = N
     _check_settings(found, table)
     found.question.check(found, table)
     _check_workloads(found)
+    _check_loops(found, table)
     Preflight(found).check(table)
     if found.cost:
         found.cost.check(table, hardware_of(found))
@@ -101,6 +104,7 @@ def _check_settings(study: Study, table: TomlTable) -> None:
     if study.law is not None and LAW in varied:
         raise table.error("question", f"is asked under the law {study.law} (--law), and the study varies `law` itself.")
     _check_tau(study, varied, table)
+    _check_seed(study, table)
     for variant, settings in study.variants.items():
         for name in settings:
             if name in study.axes:
@@ -120,6 +124,16 @@ def _check_tau(study: Study, varied: list[str], table: TomlTable) -> None:
         raise _error_at(table, "scenario.mode", sentence)
 
 
+def _check_seed(study: Study, table: TomlTable) -> None:
+    """Raise `StudyError` if seeds are varied otherwise than by `seeds`: runs that differ in nothing else are judged
+    together."""
+    if SEED in study.axes:
+        raise _error_at(table, f"axes.{SEED}", "is given by `seeds`, a list beside the axes, and is no axis.")
+    for variant, settings in study.variants.items():
+        if SEED in settings and study.seeds:
+            raise _error_at(table, f"variants.{variant}.{SEED}", "is given by `seeds`, too: choose one.")
+
+
 def _error_at(table: TomlTable, dotted: str, sentence: str) -> UsageError:
     """Return an error about a key in tables of tables, with the line on which it stands."""
     *tables, key = dotted.split(".")
@@ -131,9 +145,26 @@ def _error_at(table: TomlTable, dotted: str, sentence: str) -> UsageError:
 def _check_workloads(study: Study) -> None:
     """Raise `WorkloadError` for a workload that no run could have, before any run: the file's own, with each value of
     each axis, and of each variant. Whether values of different keys go together each point tells for itself."""
+    for point in _workload_points(study):
+        point.workload_made()
+
+
+def _check_loops(study: Study, table: TomlTable) -> None:
+    """Raise `StudyError` if capacities are of users in some places, and of requests a second in others, or if a search
+    is about users that a place doesn't have."""
+    are_open = {point.users is None for point in _workload_points(study)}
+    if isinstance(study.question, Capacity) and len(are_open) > 1:
+        sentence = "is 'capacity', and the study has closed loops beside open ones: users are no requests a second."
+        raise table.error("question", f"{sentence} Ask of each kind in a study of its own.")
+    if isinstance(study.question, Search) and True in are_open and OF_USERS in study.question.figures:
+        sentence = f"is about `{OF_USERS}`, and only closed loops have users (`workload.arrivals`)."
+        raise table.error("search", sentence)
+
+
+def _workload_points(study: Study) -> list[Point]:
     alone = [{name: value} for name, values in study.axes.items() for value in values if name.startswith(WORKLOAD)]
-    for settings in (*([] if study.variants or alone else [{}]), *alone, *({VARIANT: name} for name in study.variants)):
-        point_of(study, settings, None).workload_made()
+    places = [*([] if study.variants or alone else [{}]), *alone, *({VARIANT: name} for name in study.variants)]
+    return [point_of(study, settings, None) for settings in places]
 
 
 def _scenario(table: TomlTable) -> Settings:
@@ -219,7 +250,7 @@ def _seeds(table: TomlTable) -> tuple[int, ...]:
             "seeds", value, "a list of whole numbers with one at least; left out, each combination runs once"
         )
     for each in value:
-        table.checked("seeds", each, SEED)
+        table.checked("seeds", each, A_SEED)
     return tuple(map(int, value))
 
 

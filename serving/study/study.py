@@ -4,7 +4,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, Self
 
-from serving.study.axes import Axes, Settings
+from serving.study.axes import WORKLOAD, Axes, Settings
 from serving.study.measures.cost import Cost
 from serving.study.measures.percentiles import Percentile
 from serving.study.measures.targets import Targets
@@ -16,6 +16,8 @@ from serving.workload.table import WorkloadTable
 
 # Of requests, where all are to be in time.
 SHARE = 0.99
+# What says by which SLO class requests are judged.
+CLASSES = ("default_slo", f"{WORKLOAD}.slo", f"{WORKLOAD}.trace")
 
 
 class Finding(NamedTuple):
@@ -108,7 +110,10 @@ class Study:
 
     @property
     def has_targets(self) -> bool:
-        """Tell whether anything is asked of any request: by the study, or by classes that requests name."""
+        """Tell whether anything is asked of any request: by the study, or by classes that requests name, of which an
+        axis or a variant may be the first to tell."""
         workload = self.workload.values
         said = self.scenario.get("default_slo"), workload.get("slo"), workload.get("trace")
-        return not self.targets.own or any(said)
+        varied = {name for settings in (self.axes, *self.variants.values()) for name in settings}
+        named = any(name in CLASSES or name.startswith(f"{WORKLOAD}.slo.") for name in varied)
+        return not self.targets.own or any(said) or named

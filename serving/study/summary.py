@@ -41,7 +41,8 @@ COLUMNS = {
     "e2e_p99_s": "",
     "queue_mean_s": "from arrival to first step",
     "queue_p99_s": "",
-    "itl_p50_s": "time between tokens: of the step that gave one, to 1 %; tokens that SD gives at once count once",
+    "itl_p50_s": "time between tokens: of the step that gave one, in the window that is judged, to 1 %; tokens that SD "
+    "gives at once count once",
     "itl_p99_s": "",
     "span_s": "from 0 to the last token",
     "served_per_s": "requests per second of the span",
@@ -66,7 +67,7 @@ COLUMNS = {
     "hit_rate": "expert reads that the fast tier served",
     "beyond_hb_share": "hits that the paper's law has beyond what HB holds, over reads: if some, laws differ",
     "unpublished_share": "steps beyond what the device's paper published: a larger batch, or another size of HB",
-    "acceptance": "drafted tokens that were accepted",
+    "accepted_share": "drafted tokens that were accepted",
     "cached_share": "prompt tokens that lay in the prefix cache",
     "steps": "",
     "preemptions": "",
@@ -127,7 +128,8 @@ def _latencies(recorder: Recorder, requests: bytes, wanted: Sequence[Percentile]
         limits = [target for target in targets.percentiles if target.percentile.metric == metric]
         if metric == ITL:
             row |= {Percentile(metric, each).figure: recorder.itl_s(each / 100) for each in percents}
-            row |= {target.attainment: recorder.itl_within(target.limit_s) for target in limits}
+            served = bool((judged & ~refused).any())
+            row |= {target.attainment: recorder.itl_within(target.limit_s) if served else 0.0 for target in limits}
             continue
         # A single token has no time per output token.
         counts = judged & ~refused & (column(requests, "output_tokens") > 1 if metric == "tpot" else True)
@@ -136,7 +138,11 @@ def _latencies(recorder: Recorder, requests: bytes, wanted: Sequence[Percentile]
         for each in percents:
             row[Percentile(metric, each).figure] = float(np.percentile(values, each)) if len(values) else 0.0
         all_of = len(values) + int((judged & refused).sum())
-        row |= {target.attainment: float((values <= target.limit_s).sum()) / (all_of or 1) for target in limits}
+        # Requests none of which has such a latency, or was refused, miss no target of it.
+        none = float(judged.any())
+        row |= {
+            target.attainment: float((values <= target.limit_s).sum()) / all_of if all_of else none for target in limits
+        }
     return row
 
 
@@ -171,7 +177,7 @@ def _of_steps(recorder: Recorder, requests: bytes, static_w: list[float]) -> Row
         "hit_rate": sums["expert_hits"] / (sums["expert_lookups"] or 1.0),
         "beyond_hb_share": sums["hits_beyond_hb"] / (sums["expert_lookups"] or 1.0),
         "unpublished_share": sums["unpublished"] / (sums["steps"] or 1),
-        "acceptance": sums["accepted"] / (sums["drafted"] or 1),
+        "accepted_share": sums["accepted"] / (sums["drafted"] or 1),
         "cached_share": sums["cached_tokens"] / (sums["queried_tokens"] or 1),
         **{name: sums[name] for name in ("steps", "preemptions", "swaps", "swap_s")},
         "swap_joules": sums["swap_j"],

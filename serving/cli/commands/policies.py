@@ -55,9 +55,10 @@ def run(args: argparse.Namespace) -> int:
         make_folder("--out", args.out)
     with ProgressLine() as line:
         results = compare(scenario, args.requests, args.seeds, line)
-    law = f" --law {args.law}" if args.law != Scenario().law else ""
+    usual = {"system": Scenario().system, "requests": REQUESTS, "law": Scenario().law}
+    more = "".join(f" --{name} {getattr(args, name)}" for name, value in usual.items() if getattr(args, name) != value)
     seeds = " ".join(map(str, args.seeds))
-    command = f"foreserve policies --hardware {args.hardware} --model {args.model} --seeds {seeds}{law}"
+    command = f"foreserve policies --hardware {args.hardware} --model {args.model} --seeds {seeds}{more}"
     if args.out:
         tell_written(write(results, command, args.out))
     if args.json:

@@ -8,11 +8,12 @@ from serving.nearest_name import meant
 from serving.scenario.fleet import Member, located
 from serving.toml_table import AT_LEAST_0, POSITIVE, TomlTable
 
+OF_USERS = "cost_per_user_month"
 HOURS_PER_YEAR, HOURS_PER_MONTH = 8_766.0, 730.5
 COLUMNS = {
     "cost_per_hour": "of the node and what it draws, in the currency of `[cost]`",
     "cost_per_million_tokens": "the same, of as many output tokens",
-    "cost_per_user_month": "the same, of a user of a closed loop in a month",
+    OF_USERS: "the same, of a user of a closed loop in a month",
 }
 """What each figure of cost is. Only a study with a table `[cost]` has them."""
 Prices = float | Mapping[str, float]
@@ -79,7 +80,7 @@ class Cost:
         if tokens:
             found["cost_per_million_tokens"] = per_hour / tokens * 1e6
         if users:
-            found["cost_per_user_month"] = per_hour * HOURS_PER_MONTH / users
+            found[OF_USERS] = per_hour * HOURS_PER_MONTH / users
         return found
 
     def _device_price(self, hardware: str) -> float:

@@ -15,7 +15,7 @@ from itertools import takewhile
 from math import sqrt
 from typing import NamedTuple, Self
 
-from serving.study.axes import LOAD, WORKLOAD, Settings
+from serving.study.axes import LOAD, Settings
 from serving.study.measures.targets import ATTAINMENT, SHARE, Targets
 from serving.study.point import SEED, Point, shown
 from serving.study.point_factory import point_of
@@ -46,9 +46,6 @@ SAME = 1.05
 SHORT = "workload too short"
 BEYOND = "none up to"
 USERS, OFFERED = "users", "offered_per_s"
-SLO = "slo"
-# What says by which SLO class requests are judged.
-CLASSES = ("default_slo", f"{WORKLOAD}.{SLO}", f"{WORKLOAD}.trace")
 # How many doublings a dip may last, and what of the attainment is left in one at least.
 DIP, NOT_FAR = 2, 0.6
 
@@ -124,7 +121,7 @@ class Capacity:
         """Raise `StudyError` if the study cannot be asked for its capacity."""
         if LOAD in study.axes or any(LOAD in settings for settings in study.variants.values()):
             raise table.error("question", "is 'capacity', which looks for the load itself: it can be no axis.")
-        if not (study.has_targets or _varies_targets(study)):
+        if not study.has_targets:
             raise table.error(
                 "question",
                 "is 'capacity', the highest load at which requests keep their targets, and none has any: say them by "
@@ -292,13 +289,6 @@ def _users_between(tried: list["LoadTrial"]) -> int | None:
     if below is None or above is None or below.users is None or above.users is None:
         return None
     return (below.users + above.users) // 2 if above.users - below.users > 1 else None
-
-
-def _varies_targets(study: Study) -> bool:
-    """Tell whether an axis or a variant sets the classes by which requests are judged that the study itself does
-    not."""
-    varied = {name for settings in (study.axes, *study.variants.values()) for name in settings}
-    return any(name in CLASSES or name.startswith(f"{WORKLOAD}.{SLO}.") for name in varied)
 
 
 def _is_as_much(before: "LoadTrial", now: "LoadTrial") -> bool:

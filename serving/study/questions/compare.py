@@ -40,8 +40,9 @@ class Compare(EveryPoint):
         rows = []
         for settings, group in by_settings(findings):
             base = groups.get(_place(settings | {VARIANT: self.baseline}))
-            if base is not None and len(base) == len(group):
-                rows.append(row_of(settings, **_against(group, base)))
+            pairs = _same_seeds(group, base or [])
+            if pairs:
+                rows.append(row_of(settings, **_against(pairs)))
         return rows
 
 
@@ -49,13 +50,20 @@ def _place(settings: dict[str, Any]) -> str:
     return repr(sorted(settings.items()))
 
 
-def _against(group: list[Finding], base: list[Finding]) -> Row:
+def _same_seeds(group: list[Finding], base: list[Finding]) -> list[tuple[Finding, Finding]]:
+    """Return the runs of both that had the same requests; of others some may have failed."""
+    of_base = {finding.point.seed: finding for finding in base}
+    return [(finding, of_base[finding.point.seed]) for finding in group if finding.point.seed in of_base]
+
+
+def _against(pairs: list[tuple[Finding, Finding]]) -> Row:
     row: Row = {}
+    group, base = [one for one, _ in pairs], [other for _, other in pairs]
     for name in FIGURES:
         row[name] = pooled(group, name)
         row[f"{name} /base"] = _ratio(row[name], pooled(base, name))
-        if len(group) > 1:
-            ratios = [_ratio(one.row[name], other.row[name]) for one, other in zip(group, base, strict=True)]
+        if len(pairs) > 1:
+            ratios = [_ratio(one.row[name], other.row[name]) for one, other in pairs]
             row[f"{name} /base least"], row[f"{name} /base most"] = min(ratios), max(ratios)
     return row
 

@@ -6,7 +6,7 @@ have no more places than `trials`, all of them are tried.
 
 import re
 from dataclasses import dataclass
-from math import isfinite, prod
+from math import inf, isfinite, prod
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from serving.nearest_name import meant
@@ -148,11 +148,16 @@ class Search:
             return
         for constraint, broken in zip(self.constraints, self._broken(group), strict=True):
             trial.set_constraint(f"{constraint.name} {constraint.sign}", broken)
-        optimiser.tell(trial, self.sign * pooled(group, self.figure))
+        if _has(group, self.figure):
+            optimiser.tell(trial, self.sign * pooled(group, self.figure))
+        else:
+            optimiser.tell(trial, state=optuna.trial.TrialState.FAIL)
 
     def _broken(self, group: list[Finding]) -> list[float]:
-        figures = {each.name: pooled(group, each.name) for each in self.constraints}
-        return [each.broken_by(figures) for each in self.constraints]
+        return [
+            each.broken_by({each.name: pooled(group, each.name)}) if _has(group, each.name) else inf
+            for each in self.constraints
+        ]
 
     def _best(self, study: "Study", places: list[Settings], findings: list[Finding]) -> Row:
         of_places = zip(places, _groups(findings, len(places)), strict=True)
@@ -161,14 +166,19 @@ class Search:
             return row_of({}, error=first_error(findings))
 
         def rank(each: tuple[Settings, list[Finding]]) -> tuple[float, float]:
-            """Constraints first, by how far they are broken in all; then the figure."""
+            """Constraints first, by how far they are broken in all; then the figure, which a run without a token may
+            lack (what a token costs)."""
             broken = sum(max(0.0, amount) for amount in self._broken(each[1]))
-            return broken, self.sign * pooled(each[1], self.figure)
+            return (broken, self.sign * pooled(each[1], self.figure)) if _has(each[1], self.figure) else (inf, inf)
 
         place, group = min(done, key=rank)
         names = dict.fromkeys((self.figure, *(each.name for each in self.constraints), *FIGURES))
-        found = {name: pooled(group, name) for name in names} | asked_of(study, group)
+        found = {name: pooled(group, name) for name in names if _has(group, name)} | asked_of(study, group)
         return row_of(place, kept=rank((place, group))[0] == 0, tried=len(places), **found)
+
+
+def _has(group: list[Finding], name: str) -> bool:
+    return all(name in finding.row for finding in group)
 
 
 def _constraints(table: TomlTable) -> tuple[Constraint, ...]:

@@ -69,8 +69,8 @@ def _prices(results: Results) -> list[str]:
 
 
 def _pictures(view: AnswerView) -> Iterator[Picture]:
-    # Where nobody asked for anything, nothing was done.
-    chosen = [each for each in view.choose() if each.at["requests"]]
+    # Where nobody asked for anything, or all were refused, nothing was done.
+    chosen = [each for each in view.choose() if each.at["steps"]]
     found = (
         load_picture(view),
         latencies_picture(view, chosen),

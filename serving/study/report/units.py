@@ -30,7 +30,7 @@ WORDS = {
     "cost_per_user_month": "cost of a user a month",
 }
 NAMES = {"ttft": "TTFT", "tpot": "TPOT", "e2e": "E2E", "itl": "between tokens", "queue": "in queue"}
-SHARES = ("attainment", "share", "hit_rate", "acceptance")
+SHARES = ("attainment", "share", "hit_rate")
 LESS_IS_BETTER = (
     "ttft_m",
     "ttft_p",

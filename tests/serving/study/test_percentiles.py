@@ -22,9 +22,25 @@ output = { kind = "exponential", mean = 60 }
 """
 
 
-def ran(folder: Path, text: str) -> Results:
+ONE_TOKEN = """
+[workload]
+requests = 3
+arrivals = { kind = "poisson", rate_per_s = 2 }
+prompt = 10
+output = 1
+"""
+GROWING = """
+[workload]
+requests = 150
+arrivals = { kind = "closed", users = 8, ramp_s = 20 }
+prompt = 10
+output = 40
+"""
+
+
+def ran(folder: Path, text: str, workload: str = WORKLOAD) -> Results:
     path = folder / "study.toml"
-    path.write_text(text + WORKLOAD)
+    path.write_text(text + workload)
     return run_study(load_study(path), folder / "out")
 
 
@@ -86,3 +102,21 @@ def test_a_search_is_by_any_percentile(tmp_path: Path) -> None:
     search = 'search = { minimise = "queue_p75_s", where = ["itl_p95_s <= 9"] }\naxes.max_num_seqs = [1, 8]\n'
     (answer,) = ran(tmp_path, f'question = "search"\n{search}').answer_rows
     assert answer["max_num_seqs"] == 8 and answer["kept"] and answer["itl_p95_s"] > 0
+
+
+def test_requests_without_such_a_latency_miss_no_target_of_it(tmp_path: Path) -> None:
+    slo = "slo = { ttft_ms = 60000, tpot_p99_ms = 1, itl_p99_ms = 1 }\n"
+    results = ran(tmp_path, f'question = "sweep"\n{slo}scenario = {{ mode = "fixed-ar" }}\n', ONE_TOKEN)
+    (row,) = results.points.to_dict("records")
+    assert row["tpot_p99_attainment"] == row["itl_p99_attainment"] == row["tpot_attainment"] == 1.0
+
+
+def test_tokens_are_judged_in_the_window_in_which_requests_are(tmp_path: Path) -> None:
+    text = 'question = "sweep"\npercentiles = [1]\nslo.itl_p50_ms = 20\nscenario.mode = "fixed-ar"\njudge.from_s = %s\n'
+    found = []
+    for name, from_s in (("all", 0), ("late", 15)):
+        folder = tmp_path / name
+        folder.mkdir()
+        (row,) = ran(folder, text % from_s, GROWING).points.to_dict("records")
+        found.append(row["itl_p1_s"])
+    assert found[0] < found[1]  # Users come one after the other: batches grow.

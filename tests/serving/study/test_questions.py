@@ -19,6 +19,7 @@ prompt = 10
 output = 10
 arrivals = {arrivals}
 """
+COST = "cost_per_million_tokens"
 OPEN, CLOSED = '{ kind = "poisson", rate_per_s = 2 }', '{ kind = "closed", users = 10 }'
 
 
@@ -212,3 +213,25 @@ def test_sweep_names_the_best_of_those_that_keep_their_targets(tmp_path: Path) -
     findings = [ask(inquiry, lambda at: laws[at["devices"]])[1][0] for inquiry in asked.question.inquiries(asked)]
     answers = asked.question.answers(asked, [], findings)
     assert [(each["best by"], each["devices"]) for each in answers] == [("most goodput", 2), ("least energy", 2)]
+
+
+def test_search_leaves_places_without_the_figure_to_the_last(tmp_path: Path) -> None:
+    """What a token costs is unknown where there is none."""
+    text = SEARCH.format(most=4, trials=16).replace('"j_per_token"', '"cost_per_million_tokens"')
+    asked = study(tmp_path, f"cost = {{ node_price = 1 }}\n{text}")
+    (inquiry,) = asked.question.inquiries(asked)
+    answer, _ = ask(inquiry, lambda at: row(tpot_p99_s=0.01) | ({} if at["tau"] < 4 else {COST: 2.0}))
+    assert answer is not None and (answer["tau"], answer[COST], answer["kept"]) == (4, 2.0, True)
+
+
+def test_compare_sets_runs_of_the_same_requests_side_by_side(tmp_path: Path) -> None:
+    asked = study(tmp_path, 'question = "compare"\nseeds = [0, 1, 2]\nvariants.a.tau = 2\nvariants.b.tau = 3\n')
+    findings = []
+
+    def failed(at: Row) -> bool:
+        return bool(at["seed"] == {"a": 0, "b": 1}[at["variant"]])
+
+    for inquiry in asked.question.inquiries(asked):
+        findings += ask(inquiry, lambda at: "Failed." if failed(at) else row(tokens_per_s=10.0 ** at["seed"]))[1]
+    rows = asked.question.answers(asked, [], findings)
+    assert [each["tokens_per_s /base"] for each in rows] == [1, 1]

@@ -228,3 +228,11 @@ def test_no_key_of_a_study_is_in_its_report() -> None:
     text = 'scenario = { api_keys = ["sesame", "open"], admin_keys = [\'root\'] }\ntitle = "sesame street"\n'
     kept = without_keys(text, {"api_keys": ("sesame", "open"), "admin_keys": ("root",)})
     assert kept == 'scenario = { api_keys = ["***", "***"], admin_keys = [\'***\'] }\ntitle = "sesame street"\n'
+
+
+def test_where_all_are_refused_there_is_a_report_without_pictures_of_time(tmp_path: Path) -> None:
+    hurried = 'scenario = { slo_classes = ["x: ttft_ms=1"], default_slo = "x" }\n'
+    results = reported(tmp_path, f'question = "sweep"\n{SLO}{hurried}axes = {{ devices = [1, 2] }}\n')
+    assert results.points["refused"].sum() == len(results.points) * 25
+    page = Page((results.folder / "report.html").read_text())
+    assert not set(OVER_TIME) & set(page.ids)

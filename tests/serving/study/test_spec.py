@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import serving.study
+from serving.scenario.options import KEYS
 from serving.scenario.scenario import Scenario, ScenarioError
 from serving.study.measures.cost import COLUMNS as COSTS
 from serving.study.measures.targets import PRESETS
@@ -239,3 +240,44 @@ def test_a_law_that_is_asked_for_takes_the_place_of_the_files(tmp_path: Path) ->
     varied = write(tmp_path, 'question = "sweep"\naxes.law = ["realisable", "published"]\n')
     with pytest.raises(StudyError, match=r"is asked under the law published .--law., and the study"):
         load_study(varied, law="published")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('question = "sweep"\naxes.seed = [0, 1]\n', ("axes.seed", "is given by `seeds`")),
+        ('question = "sweep"\nseeds = [0, 1]\nvariants.a.seed = 3\n', ("variants.a.seed", "choose one")),
+        (
+            'question = "search"\nsearch.minimise = "cost_per_user_month"\ncost.node_price = 9\naxes.tau = [1, 2]\n',
+            ("search", "`cost_per_user_month`, and only closed loops have users"),
+        ),
+    ],
+)
+def test_what_cannot_be_told_together_is_refused(tmp_path: Path, text: str, words: tuple[str, ...]) -> None:
+    with pytest.raises(StudyError) as error:
+        load_study(write(tmp_path, text))
+    assert all(word in str(error.value) for word in words)
+
+
+@pytest.mark.parametrize(
+    "named", ["axes.default_slo = ['interactive', 'batch']", "variants.a.workload.slo.interactive = 1"]
+)
+def test_targets_may_be_named_by_what_is_varied(tmp_path: Path, named: str) -> None:
+    study = load_study(write(tmp_path, f'question = "sweep"\n{named}\n'))
+    assert study.has_targets and study.asked_share
+
+
+def test_no_figure_has_the_name_of_a_setting() -> None:
+    """A column would have one in place of the other."""
+    assert not {*COLUMNS, *COSTS} & {*KEYS, "load", "seed", "variant"}
+
+
+def test_capacities_of_users_and_of_requests_a_second_are_not_asked_together(tmp_path: Path) -> None:
+    text = """
+question = "capacity"
+slo.ttft_ms = 900
+variants.a.workload.arrivals = { kind = "closed", users = 2 }
+variants.b.workload.arrivals = { kind = "poisson", rate_per_s = 2 }
+"""
+    with pytest.raises(StudyError, match=r"line 2: `question`.* closed loops beside open ones"):
+        load_study(write(tmp_path, text, "[workload]\nrequests = 10\nprompt = 10\noutput = 9\n"))

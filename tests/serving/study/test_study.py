@@ -19,7 +19,6 @@ from serving.scenario.scenario import Scenario
 from serving.scenario.slo import parse_classes
 from serving.simulation.simulator import Simulator
 from serving.study import Results, Targets, load_study, load_workload, run_study, simulate
-from serving.study.code_digest import code_digest
 from serving.study.point_factory import points_of
 from serving.study.runner import FEW_REQUESTS, StudyProgress, StudyRunner, has_few
 from serving.study.store import Store
@@ -125,17 +124,15 @@ def test_a_study_keeps_its_points_and_names_those_that_fail(cores: int, tmp_path
 
 
 @pytest.fixture
-def other_specs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
+def other_specs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """What makes the code, with the specs that belong to it, another than it was."""
 
     def change() -> None:
         (tmp_path / "specs" / "models").mkdir(parents=True)
         (tmp_path / "specs" / "models" / "mine.toml").write_text("# none yet")
         monkeypatch.setenv("FORESERVE_SPECS", str(tmp_path / "specs"))
-        code_digest.cache_clear()
 
-    yield change
-    code_digest.cache_clear()
+    return change
 
 
 def test_kept_points_of_other_code_are_counted_once_and_made_again(
