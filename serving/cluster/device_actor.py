@@ -119,6 +119,7 @@ class HbXpu:
         if driver is None:
             raise StateLost("The device was restarted.")
         driver.engine.at_s = self._clock.now()
+        self._clock.until(driver.engine.at_s)  # What it waited for before, in another run, is not overdue.
         self._running = True
         try:
             while True:

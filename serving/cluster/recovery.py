@@ -88,6 +88,7 @@ class Recovery:
         node.calls.connect(device, scheduler)
         # Its condition may have changed while it was being connected.
         node.calls.emulate(node.spec)
+        node.calls.limit(self._cluster.limits(node.device_limits))
         node.tell_stall()
 
     async def warm_up(self, node: Node) -> None:
@@ -141,6 +142,8 @@ class Recovery:
             self._router.done([(node.index, flight.request)])
             flight.move(self._router.choose(flight.request))
             self._observer.on_move(flight)
+            # Its trial here is over: what becomes of it is seen elsewhere.
+            node.inquiry.gone([flight.request.id])
             # A device that is being mended takes up all of its requests itself, these included.
             if self._nodes[flight.device].link.up:
                 to.setdefault(flight.device, []).append(flight)
@@ -175,7 +178,7 @@ class Recovery:
         if wait_s > LONG_WAIT_S:
             await self._go_on_elsewhere(node)
         await asyncio.sleep(wait_s)
-        while not await self._recovered(node):
+        while not await self._recovered(node, given_up_at - time.monotonic()):
             if time.monotonic() > given_up_at or node.backoff.given_up:
                 await self._go_on_elsewhere(node)
             await asyncio.sleep(RETRY_S)
@@ -211,10 +214,18 @@ class Recovery:
             self._router.open(node.index)
             self._observer.on_change(node)
 
-    async def _recovered(self, node: Node) -> bool:
+    async def _recovered(self, node: Node, left_s: float) -> bool:
+        """Try once; not for longer than the `left_s` real seconds after which requests go on elsewhere, if there are
+        any left."""
         try:
-            await asyncio.wait_for(self._recover(node), PATIENCE_S)
-        except (*GONE, TimeoutError):
+            await asyncio.wait_for(self._recover(node), left_s if left_s > 0 else PATIENCE_S)
+        except GONE:
+            return False
+        except OSError as error:  # Too slow, or this process has no more files to open: either may pass.
+            if not isinstance(error, TimeoutError):
+                log.warning(
+                    "Device %d could not be connected (%s).", node.index, error, extra=fields(device=node.index)
+                )
             return False
         return True
 
@@ -225,6 +236,7 @@ class Recovery:
         # Sent before the requests: calls come to one actor in order.
         self._sources.tell_addresses()
         node.link.up = True
+        node.inquiry.came_up()
         node.backoff.came_up(time.monotonic())
         await self._resume(node, self._of(node))
 

@@ -19,6 +19,8 @@ LENGTH_BYTES = 8
 END_S = 5.0
 # Real seconds after which a process that ends has worked before: it may need some to come up, or to fail to.
 STEADY_S = 20.0
+# Real seconds at least until the next try after a start that failed.
+RETRY_S = 1.0
 
 log = logging.getLogger("foreserve")
 
@@ -49,7 +51,15 @@ class KeptProcess:
     async def run(self) -> None:
         """Keep the process until cancelled, then end it."""
         while True:
-            self._process = process = await self._start()
+            try:
+                self._process = process = await self._start()
+            except OSError as error:
+                # The first start shows whether there is such a command; later ones may lack memory, or files.
+                if not self.starts:
+                    raise
+                log.error("%s could not be started again (%s).", self.name, error, extra=fields(process=self.name))
+                await asyncio.sleep(max(RETRY_S, self._backoff.failed(time.monotonic())))
+                continue
             try:
                 code = await process.wait()
             except asyncio.CancelledError:

@@ -120,9 +120,22 @@ def hold(folder: Path) -> Path:
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
         raise PermissionError(f"{folder} is not a folder of this user's alone")
     if folder not in _locks:
-        _locks[folder] = os.open(folder / guard.LOCK, os.O_CREAT | os.O_RDONLY | os.O_CLOEXEC, 0o600)
-        fcntl.flock(_locks[folder], fcntl.LOCK_SH)
+        _locks[folder] = _locked(folder)
     return folder
+
+
+def _locked(folder: Path) -> int:
+    """Return a folder's lock, held together with others; it is there only once it is held."""
+    held, ours = tempfile.mkstemp(dir=folder, prefix=guard.LOCK)
+    fcntl.flock(held, fcntl.LOCK_SH)
+    try:
+        os.link(ours, folder / guard.LOCK)
+    except OSError:  # It is there already, or this file system has no links.
+        os.close(held)
+        held = os.open(folder / guard.LOCK, os.O_CREAT | os.O_RDONLY | os.O_CLOEXEC, 0o600)
+        fcntl.flock(held, fcntl.LOCK_SH)
+    os.unlink(ours)
+    return held
 
 
 def sweep() -> None:

@@ -258,7 +258,8 @@ class VllmSource:
             self._judge(output.request_id, live)
         if not live.finished and live.lead >= self._ahead:
             self._scheduler.held.add(output.request_id)
-        if live.lead < max(AMPLE, self._ahead // 2):
+        # After an answer's end its device may have no other tokens, with which it would go.
+        if live.finished or live.lead < max(AMPLE, self._ahead // 2):
             self._short.add(live.device)
         batches[live.device].append(chunk)
 

@@ -214,7 +214,8 @@ class RpcClient:
         except ConnectionError:
             self._hung_up = True
             time.sleep(HUNG_UP_S)
-        self.look(wait=True)
+        # Whoever is there, only slow, answers by the wire: Ray's answer may take longer than his.
+        self.look(wait=self._hung_up)
         return []
 
     def _send(self, number: int, method: str, arguments: tuple[Any, ...]) -> None:

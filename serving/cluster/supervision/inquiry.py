@@ -38,6 +38,10 @@ class Inquiry:
         """Record that the part's end, which is near, is no request's fault."""
         self._expected = True
 
+    def came_up(self) -> None:
+        """Record that the part works again: an end that was expected has come, or comes no more."""
+        self._expected = False
+
     def death(self, at_work: Iterable[str], by_itself: bool) -> str | None:
         """Record a death; return the request that is its cause, if that is known now.
 

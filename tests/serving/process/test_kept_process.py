@@ -5,6 +5,7 @@ import contextlib
 import os
 import sys
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -98,3 +99,36 @@ def test_what_is_killed_before_it_is_given_anything_is_replaced() -> None:
         await asyncio.gather(running, return_exceptions=True)
 
     uvloop.run(killed())
+
+
+def test_a_start_that_fails_later_is_tried_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    command = tmp_path / "command"
+
+    def write() -> None:
+        command.write_text("#!/bin/sh\nexec sleep 0.2\n")
+        command.chmod(0o700)
+
+    async def lost_and_found() -> int:
+        kept = KeptProcess("It", [str(command)])
+        running = asyncio.create_task(kept.run())
+        while not kept.starts:
+            await asyncio.sleep(0.01)
+        command.unlink()
+        while "could not be started again" not in caplog.text:
+            await asyncio.sleep(0.01)
+        before = kept.starts
+        write()
+        while kept.starts == before:
+            await asyncio.sleep(0.01)
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
+        return kept.starts - before
+
+    write()
+    assert asyncio.run(asyncio.wait_for(lost_and_found(), 20.0)) == 1
+
+
+def test_a_command_that_there_is_not_is_no_process_to_keep() -> None:
+    with pytest.raises(FileNotFoundError):
+        asyncio.run(run_for(KeptProcess("It", ["/no/such/command"]), 5.0))

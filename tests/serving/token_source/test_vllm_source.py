@@ -45,11 +45,11 @@ flags = [f"--model={model}", f"--max-num-seqs={ROWS}", "--max-model-len=512", "-
 source = VllmSource(engine_args(flags), AHEAD, deliver)
 
 
-def ask(id, tokens, prompt=8, known=(), pooling=None, **params):
+def ask(id, tokens, prompt=8, known=(), pooling=None, device=0, **params):
     source.add(EngineCoreRequest(
         request_id=id, prompt_token_ids=list(range(5, 5 + prompt)), mm_features=None,
         sampling_params=SamplingParams(max_tokens=tokens, seed=len(id), ignore_eos=True, temperature=1.0, **params),
-        pooling_params=pooling, arrival_time=0.0, lora_request=None, cache_salt=None, data_parallel_rank=None), 0,
+        pooling_params=pooling, arrival_time=0.0, lora_request=None, cache_salt=None, data_parallel_rank=None), device,
         list(known))
 
 
@@ -127,6 +127,16 @@ while source._scheduler.has_work():
 source.do(lambda: None)
 source.cycle()
 results["ample"] = [len(got["ample"]), sent[0]]
+fresh()
+
+# The end of an answer goes to its device, however long another one keeps the source busy.
+ask("ended", 190)
+ask("busy", 400, device=1)
+while not (source._live and "ended" in source._live and source._live["ended"].finished):
+    source.taken({"busy": len(got["busy"])})
+    source._carry_out(wait=True)
+    source.cycle()
+results["ended"] = [len(got["ended"]), source._scheduler.has_work()]
 source._ahead = AHEAD
 fresh()
 
@@ -193,6 +203,10 @@ def test_two_that_crash_it_fail_and_nobody_else_does(results: dict[str, Any]) ->
 def test_tokens_of_which_a_device_has_ample_travel_together(results: dict[str, Any]) -> None:
     tokens, messages = results["ample"]
     assert tokens == 200 and messages == AHEAD // 2 - 1 + -(-(200 - AHEAD // 2 + 1) // MOST_TOGETHER)
+
+
+def test_the_end_of_an_answer_does_not_wait_for_another_devices_tokens(results: dict[str, Any]) -> None:
+    assert results["ended"] == [190, True]
 
 
 def test_requests_go_on_together_once_one_has_used_up_a_quarter_of_its_lead(results: dict[str, Any]) -> None:

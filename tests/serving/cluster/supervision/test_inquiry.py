@@ -74,3 +74,19 @@ def test_a_death_without_requests_accuses_nobody() -> None:
     for _ in range(3):
         assert inquiry.death([], by_itself=True) is None
         assert allowed(inquiry) == REQUESTS
+
+
+def test_an_end_that_was_excused_and_did_not_come_excuses_no_later_one() -> None:
+    inquiry = Inquiry()
+    inquiry.expect_death()
+    inquiry.came_up()
+    inquiry.death(REQUESTS, by_itself=True)
+    assert allowed(inquiry) == ["d", "c"]
+
+
+def test_requests_that_go_on_elsewhere_keep_nobody_from_going_on_here() -> None:
+    inquiry = Inquiry()
+    inquiry.death(REQUESTS, by_itself=True)
+    for request in REQUESTS:
+        inquiry.gone([request])
+    assert inquiry.allows("new") and not inquiry.open
