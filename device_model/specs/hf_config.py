@@ -17,8 +17,9 @@ Part = Callable[[ConfigFile, int], SpecValues]
 
 SLIDING, FULL = "sliding_attention", "full_attention"
 DENSE, SPARSE = "dense", "sparse"
-INT8 = SpecValue(8.5, "Assumed: INT8 in groups of 32 with an FP16 scale, as in ELMoE-3D, 7; config.json does not say")
-KV = SpecValue(8.0, "Assumed: a KV cache in INT8, as ELMoE-3D's Table 3 implies; config.json does not say")
+SAYS_NOTHING = "config.json does not say"
+INT8 = SpecValue(8.5, f"Assumed: INT8 in groups of 32 with an FP16 scale, as in ELMoE-3D, 7; {SAYS_NOTHING}")
+KV = SpecValue(8.0, f"Assumed: a KV cache in INT8, as ELMoE-3D's Table 3 implies; {SAYS_NOTHING}")
 MXFP4 = SpecValue(4.25, "config.json: quantization_config, MXFP4: 32 weights of 4 bits share a scale of 8 bits")
 
 
@@ -63,6 +64,12 @@ def _bits(config: ConfigFile, has_experts: bool) -> SpecValues:
     if has_experts:
         given = config.get("quantization_config", dict, "an object") if config.has("quantization_config") else {}
         bits["expert_weight_bits"] = MXFP4 if given.get("quant_method") == "mxfp4" else INT8
+    if config.has("quantization_config"):
+        passed_over = "config.json's quantization_config is not read for these"
+        return {
+            key: figure._replace(source=figure.source.replace(SAYS_NOTHING, passed_over))
+            for key, figure in bits.items()
+        }
     return bits
 
 

@@ -74,13 +74,13 @@ def _splits(given: list[Cell], folds: int) -> Iterator[tuple[str, str, list[Cell
 
 
 def _score(by: str, name: str, cells: list[Cell], fit: Fit) -> Iterator[_Scored]:
+    uniform = read_named(Locality, "calibration", UNIFORM, CALIBRATION)
     if by != MODEL:
-        yield _Scored(by, name, "", [predicted(cell, fit.setup(cell)) for cell in cells])
+        # Of a model with few cells all may be left out at once.
+        all_of = replace(fit, localities={cell.model: uniform for cell in cells} | fit.localities)
+        yield _Scored(by, name, "", [predicted(cell, all_of.setup(cell)) for cell in cells])
         return
-    strangers = {
-        UNIFORM: read_named(Locality, "calibration", UNIFORM, CALIBRATION),
-        MEAN: _mean(list(fit.localities.values())),
-    }
+    strangers = {UNIFORM: uniform, MEAN: _mean(list(fit.localities.values()))}
     for figures, locality in strangers.items():
         own = replace(fit, localities={name: locality})
         yield _Scored(by, name, figures, [predicted(cell, own.setup(cell)) for cell in cells])

@@ -250,7 +250,7 @@ def is_short(row: Row) -> bool:
 
 def is_beyond(row: Row) -> bool:
     """Tell whether a capacity is every load that was tried, and may be more."""
-    return str(row["limit"]).startswith(BEYOND)
+    return str(row.get("limit", "")).startswith(BEYOND)
 
 
 def held_figure(row: Row) -> str:

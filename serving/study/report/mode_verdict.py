@@ -8,7 +8,7 @@ from serving.scenario.scenario import Scenario
 from serving.study.axes import LOAD, WORKLOAD
 from serving.study.point import VARIANT
 from serving.study.questions import by_settings, pooled
-from serving.study.questions.capacity import Capacity, is_short
+from serving.study.questions.capacity import Capacity, is_beyond, is_short
 from serving.study.report.units import listed, setting
 from serving.study.results import Results
 from serving.study.study import Study
@@ -45,7 +45,8 @@ def mode_verdict(results: Results) -> str:
     for row in rows:
         result = ModeResult(_mode(study, row), measure.worth(row), row.get("j_per_token", 0.0))
         places.setdefault(_place(study, row), []).append(result)
-    untold = {_place(study, row) for row in rows if is_short(row)}
+    known = {_place(study, row) for row in rows if not is_beyond(row)}
+    untold = {_place(study, row) for row in rows if is_short(row) or _place(study, row) not in known}
     compared = {
         place: found
         for place, found in places.items()
@@ -127,7 +128,8 @@ def _joules(times: float) -> str:
 def _best(found: list[ModeResult], measure: Measure) -> str:
     rest = [each for each in found if each not in _winners(found)]
     worst = min(rest, key=_worth, default=None)
-    less = f"; {worst.mode} {worst.worth / _plain(found).worth:.2f} times its {measure.name}" if worst else ""
+    plain = _plain(found).worth
+    less = f"; {worst.mode} {worst.worth / plain:.2f} times its {measure.name}" if worst and plain else ""
     return f"{listed(each.mode for each in _winners(found))}{less}"
 
 

@@ -40,3 +40,10 @@ def test_models_and_sizes_are_left_out_whole_and_a_stranger_has_no_figures_of_it
 def test_folds_that_the_cells_do_not_fill_are_refused(folds: int) -> None:
     with pytest.raises(ValueError, match=f"{folds} folds are not possible; allowed are 2 to {len(CELLS)}"):
         cross_validate(CELLS, Law.REALISABLE, folds)
+
+
+def test_a_model_whose_cells_are_all_left_out_at_once_is_a_stranger() -> None:
+    """As one with a single cell is in a table of one's own."""
+    (lone,) = [cell for cell in CELLS if cell.model == "qwen3-30b-a3b" and cell.hb_gb == 8 and cell.batch == 4][:1]
+    rows = cross_validate([*ONE_MODEL, lone], Law.PUBLISHED, 2)
+    assert next(row for row in rows if (row.by, row.name) == (CELL, "all")).phi_ar.cells == len(ONE_MODEL) + 1

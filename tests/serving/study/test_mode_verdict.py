@@ -41,7 +41,12 @@ def study(tmp_path: Path, text: str) -> Study:
     return load_study(path)
 
 
-def of_users(tmp_path: Path, users: dict[tuple[str, str], int], short: tuple[str, str] | None = None) -> str:
+def of_users(
+    tmp_path: Path,
+    users: dict[tuple[str, str], int],
+    short: tuple[str, str] | None = None,
+    beyond: tuple[tuple[str, str], ...] = (),
+) -> str:
     rows: list[Row] = [
         {
             "hardware": hardware,
@@ -49,7 +54,11 @@ def of_users(tmp_path: Path, users: dict[tuple[str, str], int], short: tuple[str
             LOAD: count / 4,
             "users": count,
             "j_per_token": 1 / max(1, count),
-            "limit": "workload too short" if (hardware, mode) == short else "TTFT",
+            "limit": "workload too short"
+            if (hardware, mode) == short
+            else "none up to 4"
+            if (hardware, mode) in beyond
+            else "TTFT",
         }
         for (hardware, mode), count in users.items()
     ]
@@ -125,3 +134,10 @@ def test_variants_that_differ_in_the_mode_alone_are_modes_and_others_are_not(tmp
     assert of_points(study(tmp_path, modes), tmp_path, figures).startswith("Speculating is worth it (tau: 2.00 times")
     more = text + '[variants]\na = { mode = "fixed-ar" }\nb = { mode = "tau", devices = 2 }\n'
     assert of_points(study(tmp_path, more), tmp_path, figures) == ""
+
+
+def test_where_each_mode_holds_all_that_may_be_tried_nothing_is_said(tmp_path: Path) -> None:
+    users = {("elmoe3d-4gb", "fixed-ar"): 16, ("elmoe3d-4gb", "fixed-sd"): 16}
+    assert of_users(tmp_path, users, beyond=tuple(users)) == ""
+    one = of_users(tmp_path, {**users, ("elmoe3d-4gb", "fixed-ar"): 4}, beyond=(("elmoe3d-4gb", "fixed-sd"),))
+    assert "is worth it" in one
