@@ -82,7 +82,7 @@ class LoadPlan:
         prompt = " ".join(message.get("content", "") for message in messages)
         if self._prompts is not None:
             prompt, messages = next(self._prompts), ()
-        seed = seed_of(ask) if self._told else None
+        seed = seed_of(ask, self._source.seed) if self._told else None
         tokens = max(ask.output_tokens, LEAST_ROOM) if ask.calls else ask.output_tokens
         return LoadRequest(ask.arrival_s, prompt, tokens, messages, headers, ask.key, ask, seed, self._tools)
 

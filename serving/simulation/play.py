@@ -94,7 +94,7 @@ class Play:
         return ask
 
     def _submit(self, ask: Ask) -> None:
-        request = request_of(ask, self._classes, self._block_tokens)
+        request = request_of(ask, self._classes, self._block_tokens, self._source.seed)
         outcome = self._simulated.submit(request)
         if self._keep:
             self._outcomes.append(outcome)

@@ -126,8 +126,8 @@ def _context_of(point: Point) -> int | Obstacle:
 def _requests_of(point: Point) -> list[Request] | Obstacle:
     """Return a workload's first requests, of those that wait for no other."""
     try:
-        asked = islice(Source(point.workload_made()), FIRST_REQUESTS)
-        return [request_of(ask, point.scenario.slo, 0) for ask in asked]
+        source = Source(point.workload_made())
+        return [request_of(ask, point.scenario.slo, 0, source.seed) for ask in islice(source, FIRST_REQUESTS)]
     except UsageError as error:
         return Obstacle(WORKLOAD, f"cannot be run: {error}")
 

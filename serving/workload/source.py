@@ -31,15 +31,15 @@ class Source:
 
     def __init__(self, workload: Workload, seed: int | None = None) -> None:
         self._workload = workload
-        self._seed = workload.seed if seed is None else seed
-        self._salt = named(self._seed, "said")
+        self.seed = workload.seed if seed is None else seed
+        self._salt = named(self.seed, "said")
         self._until_s = inf if workload.duration_s is None else workload.duration_s
         self._left = inf if workload.requests is None else workload.requests
         agents = workload.agents
         self._offer = (Segment(named("tools", agents.tools), prompt_tokens(agents.tools), OFFER),) if agents else ()
         self._systems: dict[str, tuple[Segment, ...]] = {}
         self._open: dict[int, _Session] = {}
-        self._chunks = chunks(workload, self._seed)
+        self._chunks = chunks(workload, self.seed)
         if workload.trace is not None:
             # What is wrong with a trace is told now, if it is in its beginning.
             self._chunks = chain(list(islice(self._chunks, 1)), self._chunks)
@@ -141,7 +141,7 @@ class Source:
         row = plan.row
         if row is not None:
             labels = (row.topic or labels[0], row.slo or labels[1], row.key or labels[2])
-        blocks = _blocks(row, named(self._seed, "trace", plan.round)) if row is not None and row.hash_ids else ()
+        blocks = _blocks(row, named(self.seed, "trace", plan.round)) if row is not None and row.hash_ids else ()
         return _Session(plan, labels, self._salt, self._offer + self._system(labels), blocks)
 
     @property
@@ -158,7 +158,7 @@ class Source:
         topic, _, key = labels
         of = {"workload": "", "topic": topic, "key": key}[system.per]
         if of not in self._systems:
-            id = named(self._seed, SYSTEM, of)
+            id = named(self.seed, SYSTEM, of)
             self._systems[of] = (Segment(id, system.tokens, SYSTEM, topic if system.per == "topic" else ""),)
         return self._systems[of]
 

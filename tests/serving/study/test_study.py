@@ -64,7 +64,8 @@ def test_a_run_is_what_its_requests_and_steps_are() -> None:
     classes = ("interactive: ttft_ms=300", "standard: tpot_ms=20", "batch: priority=1")
     scenario = Scenario(devices=2, slo_classes=classes, early_rejection=False)
     run = simulate(scenario, workload)
-    asked = [request_of(ask, parse_classes(classes, "slo_classes"), 16) for ask in Source(workload)]
+    source = Source(workload)
+    asked = [request_of(ask, parse_classes(classes, "slo_classes"), 16, source.seed) for ask in source]
     outcomes, records = Simulator(scenario).serve(asked)
     by_id = run.requests.set_index("request")
     assert set(run.summary) == {*COLUMNS, "wall_s"}

@@ -181,15 +181,15 @@ def test_blocks_are_equal_as_far_as_prompts_are(one, other, size):
 def test_a_request_in_virtual_time_has_the_promises_of_its_class():
     classes = parse_classes(["chat: ttft_ms=500, tpot_ms=50, priority=-1"], "slo_classes")
     asks = served(source(slo={"chat": 1}, keys={"a": 1}, sessions={"turns": 3}, topics={"cs": 1}, requests=3))
-    requests = [request_of(ask, classes, 4) for ask, _ in asks]
+    requests = [request_of(ask, classes, 4, 0) for ask, _ in asks]
     assert {(r.ttft_s, r.tpot_s, r.priority, r.topic, r.key) for r in requests} == {(0.5, 0.05, -1, "cs", "a")}
     assert [r.id for r in requests] == ["0-0", "0-1", "0-2"]
     assert [r.prompt_tokens // 4 for r in requests] == [len(r.blocks) for r in requests]
     for one, later in pairwise(requests):
         assert later.blocks[: len(one.blocks)] == one.blocks
-    assert request_of(asks[0][0], classes, 0).blocks == []
+    assert request_of(asks[0][0], classes, 0, 0).blocks == []
     with pytest.raises(WorkloadError, match=r"SLO class 'chat'; the scenario has none"):
-        request_of(asks[0][0], {}, 4)
+        request_of(asks[0][0], {}, 4, 0)
 
 
 def test_a_file_is_read_lazily(tmp_path):
