@@ -11,12 +11,12 @@ from serving.scheduler.config import DECODE_FIRST, MIXED, Limits
 
 
 def expect(forecast: Forecast, index: int, spec: DeviceSpec, limits: Limits, prefill: str, prefill_chunk: int) -> None:
-    """Add a serving device to the forecast, or set the pace of one it knows. `prefill` and `prefill_chunk` are as of a
-    scheduler."""
+    """Add a serving device to the forecast, or set pace and KV capacity of one it knows. `prefill` and `prefill_chunk`
+    are as of a scheduler."""
     seqs, tokens = limits.max_num_seqs, limits.max_num_batched_tokens
     pace = _pace_of(spec, seqs, tokens)
     if index in forecast.devices:
-        forecast.set_pace(index, pace)
+        forecast.set_pace(index, pace, limits.kv_capacity_tokens)
     else:
         kind = TurnQueue if prefill == DECODE_FIRST else DeviceQueue
         chunk, apart = prefill_chunk or NO_CHUNK, prefill != MIXED

@@ -44,10 +44,10 @@ class Forecast:
         queue = self._queues.get(device)
         return queue.tokens_per_s(sequences) if queue else 0.0
 
-    def set_pace(self, device: int, pace: Pace) -> None:
-        """Set the pace of a device whose condition has changed."""
+    def set_pace(self, device: int, pace: Pace, kv_tokens: int) -> None:
+        """Set the pace of a device whose condition has changed, and how many tokens its KV cache holds."""
         queue = self._queues[device]
-        queue.pace, queue.slowdown, queue.beside_s = pace, unslowed(), None
+        queue.pace, queue.slowdown, queue.beside_s, queue.kv_tokens = pace, unslowed(), None, kv_tokens
 
     @property
     def devices(self) -> list[int]:

@@ -79,6 +79,7 @@ class TierLease:
 
     def lease(self, device: int, traffic_bytes: float, elapsed_s: float) -> float:
         """Return the bytes per second that the device may draw from now on, as `SlowTier.lease` does."""
+        elapsed_s *= self.share  # in which the full grant is what a throttled one was in all of it
         if self._granted_bytes_per_s is None:
             self._granted_bytes_per_s = self._rpc.call("lease", float, device, traffic_bytes, elapsed_s)
         else:

@@ -236,6 +236,7 @@ class Recovery:
         # Sent before the requests: calls come to one actor in order.
         self._sources.tell_addresses()
         node.link.up = True
+        self._router.forget(node.index)
         node.inquiry.came_up()
         node.backoff.came_up(time.monotonic())
         await self._resume(node, self._of(node))

@@ -113,6 +113,12 @@ class ModelPricer(BatchPricer):
         super().__init__(model, placing)
         self._modes = modes
 
+    def go_on_from(self, other: BatchPricer) -> None:
+        """Go on where another pricer was, in its mode too."""
+        super().go_on_from(other)
+        if isinstance(other, ModelPricer):
+            self._modes.go_on_from(other._modes)
+
     def _steps(self, batch: Batch, plan: StepPlan, ext_bytes_per_s: float) -> Iterator[StepPrice]:
         depths, verdict = self._modes.candidates(decode_batch(batch, plan, ext_bytes_per_s))
         step_options = self._model.price(plan, min(batch.horizon, verdict.steps), ext_bytes_per_s, depths)
@@ -146,7 +152,8 @@ def _crowd(batch: Batch, tokens: int) -> Crowd:
     """Return what the requests of a batch, which has `tokens` with those of its step, tell of the crowd."""
     sequences, outlook, released = len(batch.ids), batch.outlook, sum(batch.released)
     answers = max(released, outlook.answered * (released + sum(batch.remaining)))
-    prompts = max(0, tokens - released)
+    # What is computed anew of a request that lost its tokens counts for less than was released of it.
+    prompts = max(sequences, tokens - released)
     return Crowd(
         sequences + outlook.admissible, prompts / sequences, max(1.0, answers / sequences), outlook.prompt_tokens
     )

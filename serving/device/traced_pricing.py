@@ -80,6 +80,7 @@ class DraftTracePricer(TracePricer):
 
     def choose_by(self, modes: Modes) -> None:
         """Choose the mode of each step by other `modes`, as the device's condition has changed."""
+        modes.go_on_from(self._modes)
         self._modes = modes
 
     def emulate(self, trace: TracedDevice) -> None:

@@ -22,6 +22,10 @@ class LiveChoices:
         found = next((view for view in devices if view.index == home), None)
         return found or self._otherwise.choose(request, devices)
 
+    def forget(self, device: int) -> None:
+        """Have those that choose otherwise forget what a device has had."""
+        self._otherwise.forget(device)
+
 
 def replay(
     scenario: Scenario, flights: Iterable[FlightRecord], instead_s: Mapping[str, float]

@@ -54,16 +54,21 @@ class PricesAt(NamedTuple):
     def step(self, decoding: int, prompt_tokens: float) -> StepPrice:
         """Return the price of a step in which `decoding` sequences decode beside `prompt_tokens` of prompts."""
         kv = int(decoding * self.context) // KV_TOKENS
-        return self.mode.step(decoding, kv, self.share, round(bucket(prompt_tokens, OF_PROMPTS)))
+        return self.mode.step(decoding, kv, self.share, _prompt_bucket(prompt_tokens))
 
     def prompts(self, prompt_tokens: float) -> float:
         """Return the cost of a step of prompts only."""
-        return self.mode.prompts(self.share, round(bucket(prompt_tokens, OF_PROMPTS)))
+        return self.mode.prompts(self.share, _prompt_bucket(prompt_tokens))
 
 
 def bucket(value: float, of_octave: int) -> float:
     """Return what stands for all values of a bucket, `of_octave` of which make an octave; 0 for 0."""
     return 2 ** (round(of_octave * log2(value)) / of_octave) if value else 0.0
+
+
+def _prompt_bucket(tokens: float) -> int:
+    """Return how many tokens of prompts stand for so many; one at least for any."""
+    return max(1, round(bucket(tokens, OF_PROMPTS))) if tokens else 0
 
 
 def _decoding(sequences: int, kv: int, prompt_tokens: int = 0) -> StepPlan:

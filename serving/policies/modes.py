@@ -4,7 +4,7 @@ from enum import Enum, auto
 from importlib import import_module
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from serving.policies.prompt_load import PromptMeter
 from serving.policies.regrets import DecodeBatch, Regret, Regrets
@@ -71,6 +71,8 @@ class ModePolicy(Protocol):
 
     def judge(self, batch: DecodeBatch) -> ModeVerdict: ...
 
+    def go_on_from(self, other: Any) -> None: ...
+
 
 class Modes:
     """Chooses among the options of a step. It remembers whether the last step drafted, and since when it goes on.
@@ -96,6 +98,14 @@ class Modes:
         module = import_module(f"serving.policies.mode.{name.replace('-', '_')}")
         bounds = bounds or Bounds()
         return Modes(module.Policy(bounds), depths, bounds.regrets, objective)
+
+    def go_on_from(self, other: "Modes") -> None:
+        """Go on where other modes of the same policy were, as the device's condition has changed: in their mode, with
+        what they know of the crowd, and of their changes of mode."""
+        self._policy.go_on_from(other._policy)
+        self._drafting, self._prompts = other._drafting, other._prompts
+        self._began_s, self._planned_s, self._worked_s = other._began_s, other._planned_s, other._worked_s
+        self._planned_tokens, self._planned_prompts = other._planned_tokens, other._planned_prompts
 
     def candidates(self, batch: DecodeBatch) -> tuple[tuple[int, ...], ModeVerdict]:
         """Return the depths that are worth weighing for a batch, and the policy's verdict."""

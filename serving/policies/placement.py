@@ -76,7 +76,14 @@ class ExpertPlacement:
         new, context = batch.plan.new_tokens, batch.plan.context
         ahead = StepPlan(np.ones_like(new), context + new, topics=self._topics(batch), placed=mix)
         [option] = self._model.price(ahead, 1, ext_bytes_per_s, (depth,))
-        return float(np.mean(batch.remaining)) * len(batch.ids) / option.tokens_per_s
+        return self._tokens_left(batch) / option.tokens_per_s
+
+    def _tokens_left(self, batch: Batch) -> float:
+        """Return how many tokens the batch's sequences are expected to have yet: of what they may have, the part that
+        answers have had so far."""
+        released = np.array(batch.released)
+        expected = batch.outlook.answered * (released + np.array(batch.remaining)) - released
+        return float(np.maximum(expected, 1.0).sum())
 
     def _topics(self, batch: Batch) -> IntArray:
         return np.array([self._usage.index(topic) for topic in batch.topics], dtype=np.int64)

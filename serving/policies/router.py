@@ -21,6 +21,7 @@ class Router:
         self._views[device] = FleetView(device, token_s)
         self._open.add(device)
         self._choice = []
+        self.forget(device)
 
     def open(self, device: int) -> None:
         """Let a device take requests again."""
@@ -31,6 +32,10 @@ class Router:
         """Let a device take no more requests."""
         self._open.discard(device)
         self._choice = []
+
+    def forget(self, device: int) -> None:
+        """Record that a device's prefix cache is empty."""
+        self._policy.forget(device)
 
     def set_speed(self, device: int, token_s: float) -> None:
         """Set the speed of a device that has become slower, or faster."""

@@ -50,6 +50,8 @@ class RoutingPolicy(Protocol):
 
     def choose(self, request: Request, devices: Sequence[FleetView]) -> FleetView: ...
 
+    def forget(self, device: int) -> None: ...
+
 
 def loads_of(devices: Sequence[FleetView]) -> list[float]:
     """Return the load that each device would have with one more request."""
@@ -73,7 +75,14 @@ def with_room(devices: Sequence[FleetView]) -> list[FleetView]:
     return [device for device, load in zip(devices, loads, strict=True) if load <= most]
 
 
-class RoundRobin:
+class NoPrompts:
+    """Base of policies that remember no prompts."""
+
+    def forget(self, device: int) -> None:
+        """Do nothing: no prompt is remembered."""
+
+
+class RoundRobin(NoPrompts):
     """Each device in turn."""
 
     def __init__(self) -> None:
@@ -85,14 +94,14 @@ class RoundRobin:
         return chosen
 
 
-class LeastLoaded:
+class LeastLoaded(NoPrompts):
     """The device with the least load."""
 
     def choose(self, request: Request, devices: Sequence[FleetView]) -> FleetView:
         return least_loaded(devices)
 
 
-class TopicAffine:
+class TopicAffine(NoPrompts):
     """Each topic has a home, and devices have equally many of them; a topic spills to those after its home, in turn, so
     that what spills stays together too."""
 
@@ -128,6 +137,10 @@ class Prefixes:
         shared = next((n for n, block in enumerate(request.blocks) if block not in known), len(request.blocks))
         return shared / len(request.blocks) if request.blocks else 0.0
 
+    def forget(self, device: int) -> None:
+        """Forget what a device has had, as it has lost it."""
+        self._blocks.pop(device, None)
+
     def note(self, request: Request, device: int) -> None:
         """Remember that a request goes to a device."""
         known = self._blocks.setdefault(device, OrderedDict())
@@ -152,6 +165,10 @@ class PrefixAffine:
         chosen = least_loaded(best)
         self._prefixes.note(request, chosen.index)
         return chosen
+
+    def forget(self, device: int) -> None:
+        """Forget the prompts that a device has had."""
+        self._prefixes.forget(device)
 
 
 class Score:
@@ -179,6 +196,10 @@ class Score:
         chosen = devices[max(range(len(devices)), key=score)]
         self._prefixes.note(request, chosen.index)
         return chosen
+
+    def forget(self, device: int) -> None:
+        """Forget the prompts that a device has had."""
+        self._prefixes.forget(device)
 
 
 WEIGHTLESS: dict[str, type[RoundRobin | LeastLoaded | TopicAffine | PrefixAffine]] = {

@@ -134,7 +134,8 @@ class StepOptions:
 
     def _drafting(self, plan: StepPlan, shape: DraftShape, ext_bytes_per_s: float | None) -> StepOption:
         assert self.device.draft is not None
-        costs = self.device.probe(dataclasses.replace(plan, draft=shape), 1, ext_bytes_per_s)
+        plan = dataclasses.replace(plan, draft=shape)
+        costs = self.device.probe(plan, 1, ext_bytes_per_s)
         accepted = accepted_of(self.acceptance(plan).alpha, self.device.draft.shape, shape)
         rate = chain_rate(accepted, shape.depth)
         decoding = int(plan.decodes.sum())
@@ -175,8 +176,9 @@ class StepOptions:
         return self.device.swap_cost(plan, before, ext_bytes_per_s)
 
     def acceptance(self, plan: StepPlan) -> Acceptance:
-        """Return the acceptance rate of the sequences of `plan` that decode, at the calibrated depth. Raise ValueError
-        without a draft."""
+        """Return the acceptance rate of the sequences of `plan` that decode, at the calibrated depth, with the pool for
+        which the plan's draft leaves room (the calibrated one's, if it names none). Raise ValueError without a
+        draft."""
         if self._measured is None:
             return acceptance_of(self.device, plan)
         return measured_of(self.device, plan, self._measured)

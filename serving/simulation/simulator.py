@@ -46,8 +46,9 @@ class TierShare:
     share: float = 1.0
 
     def lease(self, device: int, traffic_bytes: float, elapsed_s: float) -> float:
-        """Return the throttled bandwidth of a lease, in bytes/s."""
-        return self.tier.lease(device, traffic_bytes, elapsed_s) * self.share
+        """Return the throttled bandwidth of a lease, in bytes/s. In `elapsed_s` a throttled device could draw no more
+        than in that share of it at the full grant: who always draws has a duty of 1."""
+        return self.tier.lease(device, traffic_bytes, elapsed_s * self.share) * self.share
 
     def granted_bytes_per_s(self, device: int) -> float:
         """Return the throttled bandwidth granted last, in bytes/s."""

@@ -15,3 +15,6 @@ class Policy:
 
     def judge(self, batch: DecodeBatch) -> ModeVerdict:
         return ModeVerdict(EITHER, "", WEIGH_STEPS)
+
+    def go_on_from(self, other: "Policy") -> None:
+        """Do nothing: no batch decides about another one."""

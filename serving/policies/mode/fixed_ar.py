@@ -12,3 +12,6 @@ class Policy:
 
     def judge(self, batch: DecodeBatch) -> ModeVerdict:
         return ModeVerdict(PLAINLY, "fixed")
+
+    def go_on_from(self, other: "Policy") -> None:
+        """Do nothing: no batch decides about another one."""

@@ -34,6 +34,10 @@ class Policy:
         # Whoever may be about to change is asked at each step.
         return ModeVerdict(DRAFTING if drafts else PLAINLY, reason, 1 if regret.plain > LEAD else steps)
 
+    def go_on_from(self, other: "Policy") -> None:
+        """Go on in the mode of another one, which has changed as often as it may for now."""
+        self._hysteresis = other._hysteresis
+
     def _regret(self, batch: DecodeBatch) -> tuple[Regret, int]:
         """Return the regret for a batch, and for how many plain steps it holds: on the wrong side of a named tau all of
         the time is lost."""

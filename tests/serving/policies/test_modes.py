@@ -190,3 +190,16 @@ def test_without_a_draft_nothing_speculates_and_nobody_may_ask_for_it() -> None:
     assert step(modes("tau", plain), plain, plan(16)) == (PLAIN, "no draft")
     with pytest.raises(UsageError, match="there is no draft"):
         modes("fixed-sd", plain)
+
+
+def test_a_device_in_another_condition_goes_on_in_its_mode_and_with_its_changes() -> None:
+    """Were each change of condition a beginning, it could change its mode with each."""
+    wavering, modes_, at_s = [], modes("tau", QWEN), 0.0
+    for turn in range(40):
+        again = modes("tau", QWEN)
+        again.go_on_from(modes_)
+        modes_ = again
+        depth, _ = step(modes_, QWEN, plan(1 if turn % 2 else 16), at_s)
+        wavering.append(depth > 0)
+        at_s += 0.5
+    assert sum(one != other for one, other in pairwise(wavering)) <= 4

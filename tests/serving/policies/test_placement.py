@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -19,7 +20,7 @@ from serving.policies.step_options import PLAIN, StepOptions
 from serving.scenario.fleet import Member
 from serving.scenario.scenario import BUNDLED_MODEL, Scenario
 from serving.simulation.simulator import Simulator
-from serving.types import Batch, Request
+from serving.types import Batch, Outlook, Request
 from tests.examples import examples
 
 TABLE = read_usage(BUNDLED_MODEL / USAGE)
@@ -36,7 +37,14 @@ def batch(*topics: str, remaining: int = 200, prompt: int = 1) -> Batch:
     n = len(topics)
     new = [prompt, *[1] * (n - 1)]
     return Batch(
-        [str(i) for i in range(n)], new, [1000] * n, [True] * n, 0.0, remaining=[remaining] * n, topics=list(topics)
+        [str(i) for i in range(n)],
+        new,
+        [1000] * n,
+        [True] * n,
+        0.0,
+        released=[0] * n,
+        remaining=[remaining] * n,
+        topics=list(topics),
     )
 
 
@@ -47,6 +55,10 @@ def test_experts_follow_a_batch_of_another_topic_if_it_has_enough_to_say() -> No
     assert placing.place(batch("legal", "legal"), PLAIN, FULL_SPEED).swap is None
     short = placing.place(batch("math", "math", remaining=2), PLAIN, FULL_SPEED)
     assert short.swap is None and short.plan.placed == first.plan.placed
+    may_be_long = msgspec.structs.replace(
+        batch("math", "math", remaining=2000), ids=["2", "3"], outlook=Outlook(answered=0.001)
+    )
+    assert placing.place(may_be_long, PLAIN, FULL_SPEED).swap is None
     long = placing.place(batch("math", "math", "math"), PLAIN, FULL_SPEED)
     assert long.swap is not None and long.plan.placed == TABLE.mix(np.array([TABLE.index("math")]))
     assert 0 < long.swap.latency_s < first.swap.latency_s  # some of it was there

@@ -142,6 +142,16 @@ def test_a_prompt_goes_where_the_longest_part_of_it_has_been(policy: str) -> Non
     assert made.choose(request(3, blocks=[7, 8, 9])) == second
 
 
+@pytest.mark.parametrize("policy", ["prefix-affine", "score"])
+def test_what_a_device_had_before_it_was_lost_counts_no_more(policy: str) -> None:
+    made = router(policy, 2)
+    first = made.choose(request(0, blocks=[1, 2, 3, 4]))
+    made.close(first)
+    other = made.choose(request(1, blocks=[1, 2, 3, 4]))
+    made.add(first, 0.01)
+    assert made.choose(request(2, blocks=[1, 2, 3, 4])) == other
+
+
 def test_a_faster_device_gets_more() -> None:
     made = Router(parse_router("least-loaded").policy())
     made.add(0, 0.01)

@@ -216,3 +216,25 @@ def test_a_fault_leaves_the_experts_where_they_are(fault: str) -> None:
     scenario = Scenario(placement="hot", mode="fixed-ar", faults=(fault,))
     _, records = Simulator(scenario).serve([Request("a", 0.0, 200, 400, topic="legal")])
     assert [bool(record.swaps) for record in records].count(True) == 1 and records[0].swaps == 1
+
+
+@pytest.mark.parametrize("left", [0.1, 0.4])
+def test_a_throttled_tier_gives_no_more_to_several_than_it_has(left: float) -> None:
+    scenario = Scenario(devices=2, shared_ext=2, hardware="elmoe3d-4gb", mode="fixed-ar", router="round-robin")
+    whole, _ = Simulator(scenario).serve(crowd(4, output=60))
+    throttled, _ = Simulator(replace(scenario, faults=(f"slow: left={left}",))).serve(crowd(4, output=60))
+    slower = max(each.last_s for each in throttled) / max(each.last_s for each in whole)
+    assert slower == pytest.approx(1 / left, rel=0.05)
+
+
+def test_a_request_is_computed_anew_from_any_token_on() -> None:
+    """Of what it had released its prompt's first chunk makes less."""
+    scenario = Scenario(
+        devices=2, draft="elastic", mode="tau", router="round-robin", prefill_chunk=64, prefix_caching=False
+    )
+    requests = [Request(id, 0.0, 32, 300, seed=seed) for seed, id in enumerate("AB")]
+    (first, _), _ = Simulator(scenario).serve(requests)
+    for token in range(92, 98):
+        at_s = (first.tokens_s[token - 1] + first.tokens_s[token]) / 2
+        outcomes, _ = Simulator(replace(scenario, faults=(f"lost: device=0, at={at_s:.6f}",))).serve(requests)
+        assert [len(each.tokens_s) for each in outcomes] == [300, 300]
