@@ -1,5 +1,6 @@
 """A table of a TOML file, read key by key: what is wrong is told in one sentence with file, line and key."""
 
+import re
 import tomllib
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
@@ -116,7 +117,12 @@ class TomlTable:
         value = self.get(key, _NOTHING)
         if not isinstance(value, str):
             raise self.wrong(key, value, "the name of a file, as seen from this one")
-        if not (path := self.path.parent / value).is_file():
+        path = self.path.parent / value
+        try:
+            found = path.is_file()
+        except (OSError, ValueError) as error:  # too long, or in a folder that is closed to us
+            raise self.wrong(key, value, f"a file that can be read ({error})") from error
+        if not found:
             raise self.wrong(key, value, f"a file, and there is no {path}")
         return path
 
@@ -172,14 +178,24 @@ class TomlTable:
         return f"{self.path}, line {line_of((*self._keys, key), self.text)}"
 
 
+# Texts and comments.
+NOT_VALUE = re.compile(r"\"[^\"]*\"|'[^']*'|#.*")
+
+
 def line_of(keys: Keys, text: str) -> int:
     """Return the line on which a key is set; else that of the nearest table around it, or the first."""
     words = tuple(key for key in keys if isinstance(key, str))
     place = next((key for key in keys if isinstance(key, int)), 0)
     best, found, seen = 0, 1, -1
     section: tuple[str, ...] = ()
+    brackets = 0  # that are open: of a list of several lines, none of which is a key or a section
     for number, line in enumerate(text.splitlines(), 1):
         stripped = line.strip()
+        within, value = brackets > 0, NOT_VALUE.sub("", stripped)
+        if within or not value.startswith("["):
+            brackets += value.count("[") - value.count("]")
+        if within:
+            continue
         if stripped.startswith("["):
             section = _split(stripped.strip("[] \t").partition("]")[0])
             seen += section == words[: len(section)] and stripped.startswith("[[")

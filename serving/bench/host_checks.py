@@ -77,9 +77,7 @@ def _files() -> Iterator[HostCheck]:
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     streams = files // FILES_PER_STREAM
     found = "no limit" if files < 0 else f"{files:,}, for {streams:,} streams"
-    advice = (
-        f"A connection takes a file, and a quarter of them are for clients: ulimit -n {4 * FILES_PER_STREAM * STREAMS}."
-    )
+    advice = f"A connection takes a file, and half of them are for clients: ulimit -n {FILES_PER_STREAM * STREAMS}."
     yield HostCheck("open files", found, files < 0 or streams >= STREAMS, advice)
 
 

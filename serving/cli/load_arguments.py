@@ -2,7 +2,6 @@
 
 import argparse
 import json
-from pathlib import Path
 from typing import Any
 
 from serving.cli.client_arguments import add_client, name_url, trust_of
@@ -10,6 +9,7 @@ from serving.cli.parser import name_by_value
 from serving.load.options import REPLACED, LoadOptions, OptionError, Slos, load_keys, option_of
 from serving.scenario.key import Key
 from serving.scenario.kind import Kind
+from serving.scenario.options import named_path
 
 # Where `--help` has each.
 GROUPS = {
@@ -50,6 +50,8 @@ def options_from(args: argparse.Namespace) -> LoadOptions:
             raise OptionError(
                 f"{option_of(name)} cannot go with --workload, whose file says that: leave one of them out."
             )
+    if "prompts" in given and "input_len" in given:
+        raise OptionError("--input-len cannot go with --prompts, whose file says the prompts: leave one of them out.")
     if "extra_body" in given:
         given["extra_body"] = _json_object(args.extra_body)
     limits_ms = {name: getattr(args, _limit(name)[2:].replace("-", "_")) for name in LIMITS}
@@ -67,7 +69,7 @@ def _shape(name: str, declared: Key) -> dict[str, Any]:
         parse, letter = NUMBERS[declared.kind]
         return {"type": parse, "metavar": unit or letter}
     if declared.kind is Kind.FILE:
-        return {"type": lambda text: Path(text) if text else None, "metavar": "FILE"}
+        return {"type": named_path, "metavar": "FILE"}
     if declared.choices:
         return {"metavar": "|".join(declared.choices)}
     return {"metavar": {"url": "URL", "metrics_url": "URL", "model": "NAME", "extra_body": "JSON"}[name]}

@@ -13,6 +13,7 @@ from serving.scenario.kind import Kind
 from serving.security.client_trust import SYSTEMS, Trust
 from serving.toml_table import RATE
 from serving.usage_error import CommandFailed, UsageError
+from serving.workload.distributions import MOST as MOST_TOKENS
 
 DEFAULT_REQUESTS = 100
 # Arrival processes that options can name, each with the standard deviation of its gaps over their mean.
@@ -72,8 +73,8 @@ class LoadOptions:
     workload: Path | None = key(
         None, "a workload file (TOML) that says what arrives when: see serving/workload/README.md", kind=Kind.FILE
     )
-    input_len: int = key(128, "about so many tokens", least=1)
-    output_len: int = key(64, "tokens asked for", least=1)
+    input_len: int = key(128, "about so many tokens", least=1, most=MOST_TOKENS)
+    output_len: int = key(64, "tokens asked for", least=1, most=MOST_TOKENS)
     range_ratio: float = key(0.0, "lengths uniform within ±R of those", least=0, most=1, why="from 0 to 1")
     prompts: Path | None = key(None, "one prompt a line, or .jsonl with `prompt`, used in turn", kind=Kind.FILE)
     respect_eos: bool = key(False, "do not send vLLM's ignore_eos and min_tokens")

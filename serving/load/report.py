@@ -132,6 +132,7 @@ class Report:
             "model": self.model,
             "clock": self.clock,
             "interrupted": self.interrupted,
+            "broken": self.broken or None,
             **{name: getattr(s, name) for name in ("requests", "completed", "failed", "cancelled", "duration_s")},
             "errors": [asdict(error) for error in s.errors],
             "prompt_tokens": s.prompt_tokens,

@@ -58,7 +58,7 @@ async def run_load(
 
 
 def run_interruptible(options: LoadOptions, on_progress: OnProgress) -> Report:
-    """Run the load in this thread; a first Ctrl-C stops it and still reports, a second one ends the program.
+    """Run the load in this thread; a first Ctrl-C or SIGTERM stops it and still reports, a second ends the program.
 
     Raise as `run_load`, but KeyboardInterrupt for a run that was stopped before it sent anything.
     """
@@ -82,11 +82,16 @@ def connect(options: LoadOptions) -> Transport:
 async def _interruptible(options: LoadOptions, on_progress: OnProgress) -> Report:
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
 
+    before = signal.getsignal(signal.SIGTERM)
+
     def interrupt() -> None:
         stop.set()
-        loop.remove_signal_handler(signal.SIGINT)
+        for each in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(each)
+        signal.signal(signal.SIGTERM, before)
 
-    loop.add_signal_handler(signal.SIGINT, interrupt)
+    for each in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(each, interrupt)
     return await run_load(options, on_progress, stop)
 
 

@@ -56,6 +56,7 @@ def compare(
     """
     if isinstance(hardware, str) or not isinstance(hardware, Iterable):
         raise UsageError(f"`hardware` is {hardware!r}: it must be a list of two names or more.")
+    hardware = tuple(hardware)
     for each in hardware:
         check_names(hardware=each)
     check_names(model=model)

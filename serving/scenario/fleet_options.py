@@ -168,7 +168,11 @@ class FleetOptions(ListenOptions):
     def _members(self) -> tuple[Member, ...]:
         if not self.fleet:
             return (resolved(self._default, self._is_traced),) * self.devices
-        return tuple(member for entry in self.fleet for member in self.members_of(entry, "An entry of `fleet`"))
+        found = tuple(member for entry in self.fleet for member in self.members_of(entry, "An entry of `fleet`"))
+        if len(found) > MOST_DEVICES:
+            sentence = f"`fleet` has {len(found)} devices: there may be at most {MOST_DEVICES}."
+            raise ScenarioError(sentence, "fleet")
+        return found
 
     @property
     def _default(self) -> Member:

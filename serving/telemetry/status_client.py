@@ -41,7 +41,7 @@ def fetch_history(
 def _fetched(url: str, what: str, kind: type[T], api_key: str | None, verify: ssl.SSLContext | bool) -> T:
     try:
         answer = httpx.get(f"{url}/foreserve/v1/{what}", headers=bearer(api_key), timeout=TIMEOUT_S, verify=verify)
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
+    except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
         raise Unreachable(
             f"Nothing answers at {url} ({error}): is `foreserve serve` up, and is that its port?"
         ) from error

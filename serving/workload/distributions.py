@@ -89,8 +89,10 @@ def _empirical(table: TomlTable, least: AllowedNumber) -> Distribution:
     values = _numbers(table, "values", least)
     shares = _numbers(table, "shares", AT_LEAST_0) if "shares" in table else np.ones(len(values))
     table.get("shares")
-    if len(shares) != len(values) or shares.sum() <= 0:
+    if len(shares) != len(values):
         raise table.error("shares", f"has {len(shares)} numbers: it must have one for each of {len(values)} values.")
+    if shares.sum() <= 0:
+        raise table.error("shares", "are all 0: at least one of the values must have a share.")
     return _one_of(values, shares / shares.sum())
 
 
@@ -98,7 +100,7 @@ def _file(table: TomlTable, least: AllowedNumber) -> Distribution:
     path = table.file("file")
     try:
         values = np.loadtxt(path, dtype=np.float64, ndmin=1)
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         raise table.error("file", f"is {path}: it must have one number in each line ({error}).") from error
     if values.ndim != 1 or not len(values) or not all(least.ok(value) for value in values.tolist()):
         raise table.error("file", f"is {path}: it must have one number in each line, {least.words}.")

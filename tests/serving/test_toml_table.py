@@ -77,3 +77,15 @@ def test_a_key_that_was_never_asked_for_is_refused() -> None:
     found.get("first")
     with pytest.raises(UsageError, match="line 2: there is no key `second`; allowed are first"):
         found.end()
+
+
+def test_a_list_of_several_lines_has_no_sections_in_it() -> None:
+    steps = "steps = [\n  [1, 60],  # [a]\n  ['[', 60],\n]"
+    text = f"[arrivals]\nkind = 'steps'\n{steps}\ncvv = 3\n[[more]]\nb = [[1]]\nc = 1\n"
+    assert line_of(("arrivals", "cvv"), text) == 7
+    assert line_of(("more", 0, "c"), text) == 10
+
+
+def test_a_name_that_no_file_can_have_is_refused_with_its_line() -> None:
+    with pytest.raises(UsageError, match="line 1: `file` is"):
+        table(f"file = '{'a' * 300}'").file("file")

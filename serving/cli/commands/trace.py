@@ -47,6 +47,8 @@ def run(args: argparse.Namespace) -> int:
     """Write the trace; return the exit code. Raise StepLogError if there are no steps, or `--out` cannot be written;
     UnknownName for unknown hardware."""
     tiers = load_hardware(args.hardware).tiers if args.hardware else UNNAMED
+    if args.step_log.is_dir():
+        raise StepLogError(f"{args.step_log} is a folder: name the file of a step log (`serve --step-log`).")
     out: Path = args.out or args.step_log.with_suffix(".trace.json.gz")
     seen = StepCounter(steps_of(args.step_log))
     try:

@@ -82,7 +82,7 @@ def _of_header(line: str) -> str:
 def _of_object(line: str) -> str:
     try:
         names = set(json.loads(line))
-    except ValueError:
+    except (ValueError, RecursionError):
         # Longer than what was read, and so a conversation; or broken, as its reader will say.
         names = {"conversations"} if '"conversations"' in line else set()
     if names & {"conversations", "messages"}:

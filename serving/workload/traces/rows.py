@@ -1,5 +1,6 @@
 """Common parts of the trace readers: the row that they make, and how they read lines, numbers and columns."""
 
+import codecs
 import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from serving.workload.distributions import MOST as MOST_TOKENS
 from serving.workload.table import WorkloadError
 
 NO_TIME = float("nan")
@@ -41,13 +43,14 @@ def unreadable(path: Path, error: Exception) -> WorkloadError:
 
 
 def tokens(value: Any, name: str, path: Path, line: int) -> int:
-    """Return a length in tokens; none at all counts as 1."""
+    """Return a length in tokens; none at all counts as 1. What has no whole numbers of its own may write 10.0."""
     try:
-        count = int(value)
-        if count != float(value) or count < 0 or isinstance(value, bool):
+        count = int(value) if isinstance(value, str) and value.strip().isdigit() else int(float(value))
+        if count != float(value) or not 0 <= count <= MOST_TOKENS or isinstance(value, bool):
             raise ValueError
     except (TypeError, ValueError, OverflowError):
-        raise bad(path, line, f"`{name}` is {value!r}: it must be a whole number of tokens.") from None
+        must = f"a whole number of tokens, at most {MOST_TOKENS:,}"
+        raise bad(path, line, f"`{name}` is {value!r}: it must be {must}.") from None
     return max(1, count)
 
 
@@ -99,7 +102,8 @@ def json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     decode = msgspec.json.Decoder().decode
     try:
         with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
+            for number, raw in enumerate(file, 1):
+                line = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
                 if not line.strip():
                     continue
                 try:

@@ -73,8 +73,9 @@ def _items(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                 line = text.line
                 try:
                     item = text.value()
-                except json.JSONDecodeError as error:
-                    raise bad(path, line, f"this is no list of conversations in JSON ({error.msg}).") from error
+                except (ValueError, RecursionError) as error:
+                    why = error.msg if isinstance(error, json.JSONDecodeError) else error
+                    raise bad(path, line, f"this is no list of conversations in JSON ({why}).") from error
                 if not isinstance(item, dict):
                     raise bad(path, line, "this must be a conversation, a JSON object.")
                 yield line, item

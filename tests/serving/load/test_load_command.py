@@ -68,7 +68,8 @@ def test_a_run_without_any_answer_fails():
     assert "No request completed." in err
 
 
-def test_ctrl_c_cancels_and_still_reports():
+@pytest.mark.parametrize(("sent", "ended"), [(signal.SIGINT, 130), (signal.SIGTERM, 130)])
+def test_a_signal_cancels_and_still_reports(sent, ended):
     async def run() -> tuple[int, dict, str, StandIn]:
         server = StandIn(0.05)
         process = await start(
@@ -76,13 +77,14 @@ def test_ctrl_c_cancels_and_still_reports():
         )
         while len(server.seen) < 5:
             await asyncio.sleep(0.05)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(sent)
         out, err = await asyncio.wait_for(process.communicate(), 20)
         await asyncio.sleep(0.2)
         return process.returncode, json.loads(out), err.decode(), server
 
     code, report, err, server = asyncio.run(run())
-    assert (code, err) == (130, "")
+    assert (code, err) == (ended, "")
+    assert report["broken"] is None
     assert report["interrupted"] and report["cancelled"] > 0
     assert server.hung_up > 0
 

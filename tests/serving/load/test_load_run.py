@@ -217,7 +217,18 @@ def test_a_late_host_gets_figures_but_no_verdict():
 def test_the_reports_keys_stay():
     report = load(StandIn(metrics=[metrics(), metrics(100, 2.0, 0.0, 0, 24)]), slos=Slos(ttft_s=9.0)).to_json()
     assert set(report) == {
-        *("url", "model", "clock", "interrupted", "requests", "completed", "failed", "cancelled", "duration_s"),
+        *(
+            "url",
+            "model",
+            "clock",
+            "interrupted",
+            "broken",
+            "requests",
+            "completed",
+            "failed",
+            "cancelled",
+            "duration_s",
+        ),
         *("errors", "prompt_tokens", "output_tokens", "tokens_counted_by", "tokens_per_chunk"),
         *("request_throughput_per_s", "output_tokens_per_s", "ttft_s", "tpot_s", "itl_s", "e2e_s", "send_lag_s"),
         *("goodput", "slo_classes", "emulator", "tool_calls"),

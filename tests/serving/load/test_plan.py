@@ -110,7 +110,8 @@ def test_the_server_is_told_class_topic_and_key(file, server):
 def test_requests_that_are_to_be_told_apart_say_their_names_and_seeds(file, server):
     stand_in = server()
     report = load(stand_in, file(), told=True)
-    asks = {ask.id: seed_of(ask) for ask, _ in served(Source(load_workload(file())))}
+    source = Source(load_workload(file()))
+    asks = {ask.id: seed_of(ask, source.seed) for ask, _ in served(source)}
     assert sorted(times.name for times in report.all_times) == sorted(asks)
     if server is StandIn:
         seeds = [asked["seed"] for asked in stand_in.seen]

@@ -208,6 +208,8 @@ MOON = '{"timestamp": 0, "input_length": 5, "output_length": 5, "hash_ids": %s}'
         ("t.json", '[{"conversations": []},\n\n {"conv', ["line 3: this is no list of conversations in JSON"]),
         ("t.json", "[1]", ["line 1: this must be a conversation"]),
         ("t.json", "[]", ["t.json (sharegpt) has no requests"]),
+        ("t.json", '[{"conversations": ' + "[" * 100_000, ["line 1: this is no list of conversations in JSON"]),
+        ("t.csv", "arrival_s,prompt_tokens,output_tokens\n0,10000000000000,10\n", ["`prompt_tokens` is", "at most"]),
         ("t.parquet", "no table", ["Cannot read the trace", "t.parquet"]),
     ],
 )
@@ -258,3 +260,10 @@ def test_wrong_keys_are_told(keys, words):
         replayed("azure_2023.csv", **keys)
     for word in words:
         assert word in str(caught.value)
+
+
+def test_a_byte_order_mark_and_whole_numbers_with_a_point_are_read(tmp_path):
+    (tmp_path / "t.jsonl").write_bytes(b"\xef\xbb\xbf" + (MOON % "[1]").encode())
+    assert figures(list(replayed(tmp_path / "t.jsonl"))) == [(0, 5, 5)]
+    (tmp_path / "t.csv").write_text("arrival_s,prompt_tokens,output_tokens\n0,10.0,7.0\n")
+    assert figures(list(replayed(tmp_path / "t.csv"))) == [(0, 10, 7)]
