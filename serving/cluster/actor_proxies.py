@@ -11,7 +11,8 @@ from serving.cluster.streams.sockets import Address
 from serving.cluster.streams.stream import Sender
 from serving.device.device_spec import DeviceSpec
 from serving.device.token_buffer import TokenBuffer
-from serving.policies.step_options import Mix, StepOption
+from serving.policies.placed_plan import Mix
+from serving.policies.step_options import StepOption
 from serving.types import Batch, Done, Release
 
 # Real seconds between a device's reports of progress to the token source.

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 
 from device_model.step import StepCost, StepPlan
 from serving.device.device_spec import DeviceLimits, DeviceSpec
-from serving.policies.step_options import Mix, StepOption, StepOptions
+from serving.policies.placed_plan import Mix
+from serving.policies.step_options import StepOption, StepOptions
 
 
 class DeviceModels:

@@ -145,7 +145,8 @@ def decode_batch(batch: Batch, plan: StepPlan, ext_bytes_per_s: float) -> Decode
     decoding, new, tokens = batch.decoding, sum(batch.new_tokens), int(plan.context.sum())
     # Of those that decode: beside a prompt one of them would seem to have the KV cache of all.
     kv_tokens = int(plan.context[batch.decodes].sum())
-    return DecodeBatch(decoding, kv_tokens, new - decoding, batch.start_s, ext_bytes_per_s, _crowd(batch, tokens + new))
+    crowd = _crowd(batch, tokens + new)
+    return DecodeBatch(decoding, kv_tokens, new - decoding, batch.start_s, ext_bytes_per_s, crowd, plan.placed)
 
 
 def _crowd(batch: Batch, tokens: int) -> Crowd:

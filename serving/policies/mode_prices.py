@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from device_model.step import StepPlan
+from serving.policies.placed_plan import Mix, placed
 from serving.policies.step_options import KV_TOKENS, PLAIN, SHARES, StepOption, StepOptions
 from serving.policies.turnover import StepPrice
 
@@ -24,20 +25,21 @@ class ModePrices:
         self.step = lru_cache(KEPT)(self._asked)
         self.prompts = lru_cache(KEPT)(self._asked_prompts)
 
-    def _asked(self, decoding: int, kv: int, share: int, prompt_tokens: int) -> StepPrice:
-        """Return the price where `decoding` sequences have `kv` buckets of the KV cache together."""
-        option = self._best(decoding, kv, share)
+    def _asked(self, decoding: int, kv: int, share: int, prompt_tokens: int, mix: Mix | None) -> StepPrice:
+        """Return the price where `decoding` sequences have `kv` buckets of the KV cache together, and experts are
+        placed for a mix of topics, if they are."""
+        option = self._best(decoding, kv, share, mix)
         if prompt_tokens:
-            [option] = self._priced(_decoding(decoding, kv, prompt_tokens), share, (option.depth,))
+            [option] = self._priced(placed(_decoding(decoding, kv, prompt_tokens), mix), share, (option.depth,))
         return StepPrice(option.cost(self._by_energy), option.tokens / decoding)
 
-    def _asked_best(self, decoding: int, kv: int, share: int) -> StepOption:
-        ways = self._priced(_decoding(decoding, kv), share, self._depths)
+    def _asked_best(self, decoding: int, kv: int, share: int, mix: Mix | None) -> StepOption:
+        ways = self._priced(placed(_decoding(decoding, kv), mix), share, self._depths)
         return max(ways, key=lambda option: option.worth(self._by_energy))
 
-    def _asked_prompts(self, share: int, prompt_tokens: int) -> float:
+    def _asked_prompts(self, share: int, prompt_tokens: int, mix: Mix | None) -> float:
         plan = StepPlan(np.array([prompt_tokens]), np.zeros(1, dtype=np.int64))
-        return self._priced(plan, share, (PLAIN,))[0].cost(self._by_energy)
+        return self._priced(placed(plan, mix), share, (PLAIN,))[0].cost(self._by_energy)
 
     def _priced(self, plan: StepPlan, share: int, depths: tuple[int, ...]) -> list[StepOption]:
         ext_bytes_per_s = share / SHARES * self._options.device.ext_bytes_per_s
@@ -45,20 +47,22 @@ class ModePrices:
 
 
 class PricesAt(NamedTuple):
-    """The prices of a mode for sequences of a `context` each, with a `share` of the slow tier's bandwidth."""
+    """The prices of a mode for sequences of a `context` each, with a `share` of the slow tier's bandwidth, and experts
+    placed for a `mix` of topics, if they are."""
 
     mode: ModePrices
     context: float
     share: int
+    mix: Mix | None = None
 
     def step(self, decoding: int, prompt_tokens: float) -> StepPrice:
         """Return the price of a step in which `decoding` sequences decode beside `prompt_tokens` of prompts."""
         kv = int(decoding * self.context) // KV_TOKENS
-        return self.mode.step(decoding, kv, self.share, _prompt_bucket(prompt_tokens))
+        return self.mode.step(decoding, kv, self.share, _prompt_bucket(prompt_tokens), self.mix)
 
     def prompts(self, prompt_tokens: float) -> float:
         """Return the cost of a step of prompts only."""
-        return self.mode.prompts(self.share, _prompt_bucket(prompt_tokens))
+        return self.mode.prompts(self.share, _prompt_bucket(prompt_tokens), self.mix)
 
 
 def bucket(value: float, of_octave: int) -> float:

@@ -3,13 +3,14 @@
 The hot path plans a step in some 100 us, and to price both modes takes longer than that. So batches are told apart only
 by what regret turns on, each is asked about once, and the answer is kept: how many decode, how many tokens the KV cache
 holds, which takes room from the pool and with it acceptance, the share of the slow tier's bandwidth that is granted,
-and what prompts there are to compute beside them (`serving.policies.turnover`).
+for which topics experts are placed, and what prompts there are to compute beside them (`serving.policies.turnover`).
 """
 
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from serving.policies.mode_prices import OF_PROMPTS, ModePrices, PricesAt, bucket
+from serving.policies.placed_plan import Mix, coarse
 from serving.policies.prompt_load import NO_PROMPTS, Crowd, PromptLoad
 from serving.policies.step_options import KV_TOKENS, PLAIN, SHARES, StepOptions
 from serving.policies.turnover import TokenCost, token_cost
@@ -22,8 +23,8 @@ KEPT = 4096
 class DecodeBatch(NamedTuple):
     """A batch of which `decoding` sequences decode. These have `kv_tokens` in the KV cache, and `prompt_tokens` of
     prompts are computed in the step. It begins at `at_s`, with `ext_bytes_per_s` of the slow tier; its requests tell of
-    the `crowd`. Since the last verdict on one the device has worked for `worked_s`, which is known to who asks for
-    verdicts, as is the `load` of prompts."""
+    the `crowd`. Experts are `placed` for a mix of topics, or (None) those used last. Since the last verdict on one the
+    device has worked for `worked_s`, which is known to who asks for verdicts, as is the `load` of prompts."""
 
     decoding: int
     kv_tokens: int
@@ -31,6 +32,7 @@ class DecodeBatch(NamedTuple):
     at_s: float
     ext_bytes_per_s: float
     crowd: Crowd = Crowd()
+    placed: Mix | None = None
     worked_s: float = 0.0
     load: PromptLoad = NO_PROMPTS
 
@@ -85,13 +87,16 @@ class RegretTable:
 
     def _costs_of(self, batch: DecodeBatch, by_energy: bool) -> list[TokenCost]:
         share = max(1, round(SHARES * batch.ext_bytes_per_s / self._ext_bytes_per_s))
-        return self._costs(batch.decoding, batch.kv_tokens // KV_TOKENS, share, _alike(batch.load), by_energy)
+        kv = batch.kv_tokens // KV_TOKENS
+        return self._costs(batch.decoding, kv, share, _alike(batch.load), by_energy, coarse(batch.placed))
 
-    def _asked(self, decoding: int, kv: int, share: int, load: PromptLoad, by_energy: bool) -> list[TokenCost]:
+    def _asked(
+        self, decoding: int, kv: int, share: int, load: PromptLoad, by_energy: bool, mix: Mix | None
+    ) -> list[TokenCost]:
         """Return what a token costs in plain decoding, and in drafting."""
         context = (kv + 0.5) * KV_TOKENS / decoding
         return [
-            token_cost(PricesAt(mode, context, share), decoding, load, drafting)
+            token_cost(PricesAt(mode, context, share, mix), decoding, load, drafting)
             for drafting, mode in zip((False, True), self._prices[by_energy], strict=True)
         ]
 

@@ -13,15 +13,13 @@ from device_model.speculation import chain_rate, mean_accepted
 from device_model.step import DraftShape, StepCost, StepCosts, StepPlan
 from device_model.tree_law import accepted_of
 from serving.nearest_name import meant
+from serving.policies.placed_plan import Mix, coarse, placed
 from serving.policies.tree_choice import TreeChoice
 from serving.usage_error import UsageError
 
 ACCEPTANCES = PUBLISHED, MEASURED, EXECUTED = ("published", "measured", "executed")
 """Where acceptance comes from: rates of the paper, or measured on the bundled token model; or the token model drafts,
 and what is expected of it is measured."""
-
-Mix = tuple[float, ...]
-"""The weight of each topic that experts are placed for."""
 
 PLAIN = 0
 """The depth of a step that doesn't draft."""
@@ -100,7 +98,7 @@ class StepOptions:
             )
         self.device = device
         self.trees = trees or TreeChoice()
-        self._best: dict[tuple[int, ...], DraftShape] = {}
+        self._best: dict[tuple[int, int, int, int, Mix | None], DraftShape] = {}
         self._measured: MeasuredRates | None = None if acceptance == PUBLISHED else read_measured()
 
     @property
@@ -153,10 +151,11 @@ class StepOptions:
         granted = self.device.ext_bytes_per_s if ext_bytes_per_s is None else ext_bytes_per_s
         share = max(1, round(SHARES * granted / self.device.ext_bytes_per_s))
         decoding = int(plan.decodes.sum())
-        key = (depth, decoding, int(plan.context.sum()) // KV_TOKENS, share)
+        kv, mix = int(plan.context.sum()) // KV_TOKENS, coarse(plan.placed)
+        key = (depth, decoding, kv, share, mix)
         found = self._best.get(key)
         if found is None:
-            alike = _alike(decoding, key[2])
+            alike = placed(_alike(decoding, kv), mix)
             share_bytes_per_s = share / SHARES * self.device.ext_bytes_per_s
 
             def worth(shape: DraftShape) -> float:
