@@ -183,8 +183,7 @@ class Capacity:
         users = points[0].users
         if users is None or all(each.users != users for each in climb.tried):
             return points
-        between = _users_between(climb.tried)
-        one = replace(points[0], load=1.0).users
+        between, one = _users_between(climb.tried), replace(points[0], load=1.0).users
         if between is None or one is None:
             return []
         return [point_of(study, settings | {LOAD: between / one}, seed) for seed in climb.seeds]

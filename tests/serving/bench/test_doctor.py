@@ -68,4 +68,4 @@ def test_streams_have_as_many_files_as_the_server_gives_them() -> None:
 def test_few_files_are_too_few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_checks.resource, "getrlimit", lambda which: (256, 256))
     (check,) = host_checks._files()
-    assert not check.ok and check.found == "256, for 128 streams" and "ulimit -n 2048" in check.advice
+    assert not check.ok and check.found == "256, for 128 streams" and "ulimit -n 512" in check.advice
