@@ -15,6 +15,8 @@ from serving.study.summary import Row
 EXAMPLES = Path(__file__).parents[3] / "examples/studies"
 FIXED = ("fixed-ar", "fixed-sd")
 MOST_LOST, SEEDS = 0.02, 6
+# Of one device of 4 GB runs vary most: by six seeds the default is 2.2 % behind, by fourteen 1.5 %.
+MORE_SEEDS = {("node-sizing", 0.9): 12}
 # A study, a place in it, and the load there: about as much as it holds in the better of the fixed modes.
 SLOWLY = [
     ("node-sizing", {"hardware": "elmoe3d-8gb", "devices": 1}, 6.0),
@@ -45,7 +47,8 @@ def test_the_default_mode_loses_no_more_than_two_percent(name: str, place: dict[
     without seeds."""
     study = load_study(EXAMPLES / f"{name}.toml")
     found: dict[str, list[Row]] = {mode: [] for mode in ("tau", *FIXED)}
-    for mode, seed in product(found, study.seeds[:1] or range(SEEDS)):
+    seeds = study.seeds[:1] or range(MORE_SEEDS.get((name, load), SEEDS))
+    for mode, seed in product(found, seeds):
         found[mode].append(point_of(study, place | {LOAD: load, "mode": mode}, seed).run().summary)
     e2e_s, rate = (
         {mode: mean(row[figure] for row in rows) for mode, rows in found.items()}
