@@ -2,21 +2,18 @@
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from device_model.step import StepCost, StepPlan
 from serving.clock import WallClock
-from serving.cluster.streams.rpc import RpcClient, RpcTeller
+from serving.cluster.streams.rpc import RpcClient
 from serving.cluster.streams.sockets import Address
 from serving.cluster.streams.stream import Sender
 from serving.device.device_spec import DeviceSpec
-from serving.device.token_buffer import TokenBuffer
 from serving.policies.placed_plan import Mix
 from serving.policies.step_options import StepOption
 from serving.types import Batch, Done, Release
 
-# Real seconds between a device's reports of progress to the token source.
-REPORT_S = 0.1
 # The most releases that wait for the next one.
 MAX_WAITING = 16
 # Real seconds: a device that is so late sends what it has within as many more in one message.
@@ -149,51 +146,3 @@ class ReleaseSink:
     def _send(self) -> None:
         self._sender.send(self._waiting)
         self._waiting, self._sent_s = [], time.monotonic()
-
-
-class ProgressReports:
-    """Reports of a device's progress to each token source, so that the source may run on.
-
-    One thread calls `report` every `REPORT_S`; `begin` and `follow` any other.
-    """
-
-    def __init__(self, ahead: int) -> None:
-        """`ahead`: tokens that a request may be ahead of the device."""
-        self._stride = max(1, ahead // 16)
-        self._tokens, self._sources = TokenBuffer(), dict[int, Address]()
-        self._tellers: dict[int, tuple[Address, RpcTeller]] = {}
-        self._reported: dict[tuple[int, str], int] = {}
-
-    def begin(self, tokens: TokenBuffer, sources: dict[int, Address]) -> None:
-        """Report on these buffers from now on; `sources`: the address of each token source, by its index."""
-        self._tokens, self._sources = tokens, sources
-
-    def follow(self, sources: dict[int, Address]) -> None:
-        """Report to these addresses from now on; a source at another address has heard nothing yet."""
-        self._sources = sources
-
-    def report(self) -> None:
-        """Send the progress since the last report."""
-        self._connect(self._sources)
-        taken = self._tokens.taken()
-        there = {(source, id) for source, positions in taken.items() for id in positions}
-        self._reported = {key: position for key, position in self._reported.items() if key in there}
-        for source, positions in taken.items():
-            if source in self._tellers and (news := self._news(source, positions)):
-                self._tellers[source][1].tell("taken", news)
-
-    def _connect(self, sources: Mapping[int, Address]) -> None:
-        for index in [index for index, (known, _) in self._tellers.items() if sources.get(index) != known]:
-            self._tellers.pop(index)[1].close()
-            self._reported = {key: position for key, position in self._reported.items() if key[0] != index}
-        for index in sources.keys() - self._tellers.keys():
-            self._tellers[index] = (sources[index], RpcTeller(sources[index]))
-
-    def _news(self, source: int, positions: dict[str, int]) -> dict[str, int]:
-        """Return all new positions, once one of them is so by the stride: the source goes on with many at once."""
-        steps = {id: position - self._reported.get((source, id), 0) for id, position in positions.items()}
-        if max(steps.values(), default=0) < self._stride:
-            return {}
-        news = {id: positions[id] for id, step in steps.items() if step}
-        self._reported |= {(source, id): position for id, position in news.items()}
-        return news

@@ -9,9 +9,10 @@ import ray
 
 from device_model.step import StepPlan
 from serving.clock import ClockOrigin, WallClock
-from serving.cluster.actor_proxies import REPORT_S, ProgressReports, ReleaseSink, RemoteModel, RemotePlanner, TierLease
+from serving.cluster.actor_proxies import ReleaseSink, RemoteModel, RemotePlanner, TierLease
 from serving.cluster.endpoints.device import DeviceService
 from serving.cluster.endpoints.rpc_endpoint import RpcEndpoint, joined_folder
+from serving.cluster.sources.progress_reports import REPORT_S, ProgressReports
 from serving.cluster.streams.arrival_board import ArrivalBoard
 from serving.cluster.streams.rpc import RpcClient
 from serving.cluster.streams.sockets import Address
@@ -56,7 +57,7 @@ class HbXpu:
         self._endpoint = RpcEndpoint(f"device-{index}", edge, methods, self._overdue_s)
         self._clients: list[RpcClient] = []
         self._driver: LiveDriver | None = None
-        self._progress = ProgressReports(ahead)
+        self._progress = ProgressReports(index, ahead)
         threading.Thread(target=self._report, daemon=True).start()
         rest_between_looks()
 

@@ -227,6 +227,10 @@ class Recovery:
                     "Device %d could not be connected (%s).", node.index, error, extra=fields(device=node.index)
                 )
             return False
+        except Exception:
+            # Whatever it is: a device that nobody runs any more would keep its requests waiting for ever.
+            log.exception("Device %d could not be connected.", node.index, extra=fields(device=node.index))
+            return False
         return True
 
     async def _recover(self, node: Node) -> None:

@@ -141,6 +141,11 @@ class TokenBuffer:
         begun = [buffer.owed for buffer in buffers if buffer.received > buffer.first]
         return max(begun or [buffer.owed for buffer in buffers], default=0)
 
+    def awaited(self) -> dict[str, int]:
+        """Return the tokens that have come so far of each request that is owed more."""
+        with self._lock:
+            return {id: buffer.received for id, buffer in self._buffers.items() if buffer.owed}
+
     def taken(self) -> dict[int, dict[str, int]]:
         """Return the tokens taken so far, by source and request: the source may run ahead of these."""
         by_source: dict[int, dict[str, int]] = {}

@@ -9,17 +9,16 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 import numpy as np
-from vllm import SamplingParams
 from vllm.engine.arg_utils import AsyncEngineArgs
 from vllm.v1.engine import EngineCoreOutput, EngineCoreOutputs, EngineCoreRequest
 from vllm.v1.engine.core import EngineCore
 from vllm.v1.executor import Executor
 
+from serving.token_source.chunks import probe, to_chunk
 from serving.token_source.clean_batch import clean_batch
 from serving.token_source.forced_replay import KNOWN_TOKENS
 from serving.token_source.group_testing import Trials
 from serving.token_source.live_request import LiveRequest
-from serving.token_source.logprob_codec import pack
 from serving.token_source.scheduler import RunAheadScheduler
 from serving.token_source.step_cost import StepTimeFit
 from serving.types import FAILED, Chunk
@@ -82,6 +81,11 @@ class VllmSource:
     def resend(self, request_id: str, position: int, device: int) -> None:
         """Deliver again all tokens of a request from `position` of its output on, and those to come, to `device`."""
         self.do(lambda: self._resend(request_id, position, device))
+
+    def remind(self, request_id: str, position: int, device: int) -> None:
+        """Deliver again the tokens from `position` of a request's output on, for which its device has long waited.
+        Ignore a device that it is no longer on."""
+        self.do(lambda: self._remind(request_id, position, device))
 
     def beyond_known(self) -> list[str]:
         """Return the ids of requests with more tokens than an earlier engine had made."""
@@ -241,7 +245,19 @@ class VllmSource:
     def _resend(self, request_id: str, position: int, device: int) -> None:
         if live := self._live.get(request_id):
             live.taken, live.device = position, device
-            self._deliver(live.device, [chunk for chunk in live.chunks if chunk.first >= position])
+            if chunks := [chunk for chunk in live.chunks if chunk.first >= position]:
+                self._deliver(live.device, chunks)
+
+    def _remind(self, request_id: str, position: int, device: int) -> None:
+        live = self._live.get(request_id)
+        if live is None or live.device != device:
+            return
+        held = request_id in self._scheduler.held
+        if held or live.made > position:
+            sentence = "Device %d has waited for request %s at token %d: %d are made, %d were taken%s."
+            log.warning(sentence, device, request_id, position, live.made, live.taken, ", and it was held" * held)
+        self._resend(request_id, position, device)
+        self._release_held()
 
     def _collect(self, output: EngineCoreOutput, batches: dict[int, list[Chunk]]) -> None:
         live = self._live.get(output.request_id)
@@ -269,32 +285,3 @@ class VllmSource:
         elif live.made > len(live.known):
             self._trials.passed([request_id])
         self._scheduler.allowed = self._trials.allowed
-
-
-def probe(request_id: str, tokens: int) -> EngineCoreRequest:
-    """Return a request of our own, which no client waits for."""
-    return EngineCoreRequest(
-        request_id=request_id,
-        prompt_token_ids=list(range(1, 33)),
-        mm_features=None,
-        sampling_params=SamplingParams(max_tokens=tokens, seed=0, ignore_eos=True),
-        pooling_params=None,
-        arrival_time=0.0,
-        lora_request=None,
-        cache_salt=None,
-        data_parallel_rank=None,
-    )
-
-
-def to_chunk(output: EngineCoreOutput, position: int) -> Chunk:
-    """Return vLLM's output of one step of one request as a chunk, without the token engine's own statistics."""
-    finish = None if output.finish_reason is None else int(output.finish_reason)
-    rich = output.new_logprobs is not None or output.new_prompt_logprobs_tensors is not None
-    extra = routes = None
-    if output.routed_experts is not None:
-        # Apart from the part that the edge opens: the device has use for routes, and clients have not.
-        routes, output.routed_experts = output.routed_experts.tobytes(), None
-    if rich:
-        output.prefill_stats = output.events = None
-        extra = pack(output)
-    return Chunk(output.request_id, position, output.new_token_ids, finish, output.stop_reason, extra, routes)

@@ -8,6 +8,7 @@ import argparse
 import contextlib
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -125,10 +126,21 @@ def chaos(child: ServerProcess, hits: int, seed: int, seconds: float) -> list[st
     for waited_s, after in sorted(away, reverse=True)[:LONGEST]:
         print(f"{waited_s:.0f} s until all parts were up after: {after}")
     found += streams.seen.wrong
+    if found:
+        print(state(child))
     if not any(kind.startswith(EDGE) for kind in done):
         found += streams.seen.broken
     silent = [gap for gap in streams.seen.gaps if gap > HANG_S]
     return found + [f"a stream was silent for {gap:.0f} s" for gap in silent]
+
+
+def state(child: ServerProcess) -> str:
+    """What a server says of its parts, and of requests that may hang."""
+    told = re.compile(
+        r"^foreserve_(requests|queue|batch_size_sum|released|underruns|unreadable|actor_restarts|busy).* .*$", re.M
+    )
+    text = probed(child, "/metrics").text
+    return "\n".join((probed(child, "/ready").text, *(found.group() for found in told.finditer(text))))
 
 
 def settle(child: ServerProcess) -> float:

@@ -59,6 +59,10 @@ class SourceService:
         """Deliver again all tokens of a request from `position` of its output on, and those to come, to `device`."""
         self._source.resend(request_id, position, device)
 
+    def remind(self, request_id: str, position: int, device: int) -> None:
+        """Deliver again what a device lacks, if it is the request's: its tokens from `position` on have not come."""
+        self._source.remind(request_id, position, device)
+
     def taken(self, positions: dict[str, int]) -> None:
         """Record the number of tokens that a device has taken of each request, by id."""
         self._source.taken(positions)

@@ -61,6 +61,7 @@ class TokenSource:
             service.add,
             service.drop,
             service.resend,
+            service.remind,
             service.taken,
             service.cost,
         ]

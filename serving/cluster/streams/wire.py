@@ -6,11 +6,13 @@ each, which costs three times as much (`serving/cluster/README.md` has the figur
 """
 
 import contextlib
+import errno
 import logging
 import select
 import socket
 import struct
 import threading
+import time
 from collections import deque
 from pathlib import Path
 
@@ -25,6 +27,9 @@ BUFFER_BYTES = 2**22
 # Connections that wait to be accepted.
 BACKLOG = 1024
 NOW = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
+# The kernel lacks memory for what is sent; the receiver is there. Who sends again waits so many seconds before that.
+SCARCE = (errno.ENOBUFS, errno.ENOMEM)
+SCARCE_S = 0.01
 HEAD = struct.Struct("<I")
 
 
@@ -125,8 +130,8 @@ class Wire:
             return self._socket.send(data, NOW)
         except BlockingIOError:
             return 0
-        except OSError:
-            return len(data)
+        except OSError as error:
+            return 0 if error.errno in SCARCE else len(data)
 
     def _send_kept(self) -> None:
         """Send what was kept, as the receiver takes it."""
@@ -135,11 +140,20 @@ class Wire:
             writable.register(self._socket, select.POLLOUT)
             while self._kept:
                 writable.poll(1000)
-                with self._lock:
-                    if self._kept and (sent := self._sent(self._kept[0])) < len(self._kept[0]):
-                        self._kept[0] = self._kept[0][sent:]
-                    elif self._kept:
-                        self._kept.popleft()
+                if not self._send_first():
+                    time.sleep(SCARCE_S)  # There is room, and no memory.
+
+    def _send_first(self) -> bool:
+        """Send the first message that was kept, or a part of it; return whether there was anything that could be."""
+        with self._lock:
+            if not self._kept:
+                return True
+            sent = self._sent(self._kept[0])
+            if sent < len(self._kept[0]):
+                self._kept[0] = self._kept[0][sent:]
+            else:
+                self._kept.popleft()
+            return sent > 0
 
 
 class Listener:

@@ -25,10 +25,12 @@ from vllm.v1.engine import EngineCoreRequest
 from serving.token_source.vllm_source import VllmSource
 
 ROWS, AHEAD, BLOCKS = 4, 16, 40
-got, failed, places, sent = defaultdict(dict), {}, {}, [0]
+got, failed, places, sent, losing = defaultdict(dict), {}, {}, [0], [False]
 
 
 def deliver(device, chunks):
+    if losing[0]:
+        return
     sent[0] += 1
     for chunk in chunks:
         if chunk.finish == 3:
@@ -157,6 +159,20 @@ source.cycle()
 results["in step"] = sorted(source._scheduler.in_step)
 fresh()
 
+# All that was sent is lost, and no more may be made: a device that asks again has it, and another one nothing.
+losing[0] = True
+ask("lost", 60)
+source._carry_out(wait=True)
+while source._scheduler.has_work():
+    source.cycle()
+losing[0] = False
+for device in (1, 0):
+    source.remind("lost", 0, device)
+    source._carry_out(wait=True)
+    results[f"reminded by {device}"] = len(got["lost"])
+results["lost"] = play(["lost"], 60)
+fresh()
+
 # Log probabilities, of one request and of several: whatever is compiled for them keeps all others waiting.
 from torch._dynamo.utils import counters
 ask("told", 4, logprobs=3)
@@ -212,6 +228,11 @@ def test_the_end_of_an_answer_does_not_wait_for_another_devices_tokens(results: 
 def test_requests_go_on_together_once_one_has_used_up_a_quarter_of_its_lead(results: dict[str, Any]) -> None:
     assert not results["steps after 1"] and not results["steps after 4"]
     assert results["in step"] == ["a" * count for count in range(1, 5)]
+
+
+def test_a_device_that_asks_again_has_what_was_lost_on_its_way_there(results: dict[str, Any]) -> None:
+    assert (results["reminded by 1"], results["reminded by 0"]) == (0, 16)
+    assert results["lost"]
 
 
 def test_a_client_cannot_dictate_tokens(results: dict[str, Any]) -> None:

@@ -1,0 +1,42 @@
+"""Does a wire lose a message that the kernel has no memory for?"""
+
+import errno
+import socket
+import time
+
+from serving.cluster.streams.wire import Wire
+
+MESSAGES = [bytes([number]) * 1000 for number in range(20)]
+
+
+class Scarce(socket.socket):
+    """A socket of a kernel that has no memory for every second message."""
+
+    sent = 0
+
+    def send(self, *arguments: object) -> int:  # type: ignore[override]
+        self.sent += 1
+        if self.sent % 2:
+            raise OSError((errno.ENOBUFS, errno.ENOMEM)[self.sent // 2 % 2], "no memory")
+        return super().send(*arguments)  # type: ignore[arg-type]
+
+
+def test_no_message_is_lost_for_lack_of_memory() -> None:
+    here, there = socket.socketpair()
+    wire, other = Wire(Scarce(fileno=here.detach())), Wire(there)
+    for message in MESSAGES:
+        wire.send(message)
+    got, until_s = list[bytes](), time.monotonic() + 20
+    while len(got) < len(MESSAGES) and time.monotonic() < until_s:
+        got += map(bytes, other.wait(1.0))
+    assert got == MESSAGES
+    wire.close(), other.close()
+
+
+def test_what_is_sent_to_somebody_who_has_gone_is_lost_without_a_word() -> None:
+    here, there = socket.socketpair()
+    wire = Wire(here)
+    there.close()
+    for message in MESSAGES:
+        wire.send(message)
+    wire.close()
