@@ -7,6 +7,7 @@ from typing import Any
 from serving.cli.parser import name_otherwise
 from serving.scenario.options import file_name
 from serving.security.client_trust import Trust
+from serving.usage_error import UsageError
 
 # What `serve` and load generators of others have for what is one `--url` here.
 PARTS_OF_URL = ("--port", "--http-port", "--grpc-port", "--host", "--base-url", "--address")
@@ -26,6 +27,14 @@ def name_url(parser: argparse.ArgumentParser) -> None:
     name_otherwise(parser, "--url", PARTS_OF_URL)
 
 
-def trust_of(args: argparse.Namespace) -> Trust:
-    """Return the trust that the command line asks for."""
-    return Trust(args.ca_file or "", args.client_cert or "", args.client_key or "")
+def trust_of(args: argparse.Namespace, address: str) -> Trust:
+    """Return the trust that the command line asks for. Raise UsageError if nothing at `address`, a server's, has a use
+    for it."""
+    files = {"--ca-file": args.ca_file, "--client-cert": args.client_cert, "--client-key": args.client_key}
+    named = next((f"{option} {file}" for option, file in files.items() if file), "")
+    if named and address.startswith(("http://", "grpc://")):
+        scheme = address.partition(":")[0]
+        raise UsageError(f"{named} has no use with {address}, which is not encrypted; with TLS it is {scheme}s://.")
+    if args.client_key and not args.client_cert:
+        raise UsageError(f"{named} is no use without a --client-cert, whose key it is.")
+    return Trust(*(file or "" for file in files.values()))

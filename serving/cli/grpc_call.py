@@ -28,11 +28,11 @@ def call(target: str, trust: Trust, method: str, request: str, metadata: Metadat
 
 
 def _channel(target: str, trust: Trust) -> grpc.Channel:
-    """Open a channel to HOST:PORT, with TLS after `grpcs://`, or without any scheme if there is a `ca_file`."""
+    """Open a channel to HOST:PORT, with TLS after `grpcs://`, or without any scheme if `trust` names files."""
     scheme, marked, address = target.rpartition("://")
     if scheme not in ("", "grpc", "grpcs"):
         raise CommandFailed(f"{target!r} is not allowed; allowed is HOST:PORT, grpc://HOST:PORT or grpcs://HOST:PORT.")
-    if scheme == "grpcs" or (trust.ca_file and not marked):
+    if scheme == "grpcs" or ((trust.ca_file or trust.client_cert) and not marked):
         return grpc.secure_channel(address, trust.grpc_credentials())
     return grpc.insecure_channel(address)
 

@@ -43,7 +43,7 @@ def add_load(parser: argparse.ArgumentParser) -> None:
 
 
 def options_from(args: argparse.Namespace) -> LoadOptions:
-    """Return the options that the command line asks for. Raise OptionError."""
+    """Return the options that the command line asks for. Raise OptionError, or UsageError."""
     given = {name: getattr(args, name) for name in load_keys() if getattr(args, name) is not None}
     for name in REPLACED:
         if args.workload and name in given:
@@ -56,7 +56,8 @@ def options_from(args: argparse.Namespace) -> LoadOptions:
         given["extra_body"] = _json_object(args.extra_body)
     limits_ms = {name: getattr(args, _limit(name)[2:].replace("-", "_")) for name in LIMITS}
     slos = Slos(**{name: ms / 1e3 for name, ms in limits_ms.items() if ms is not None})
-    return LoadOptions(**given, slos=slos, api_key=args.api_key or None, trust=trust_of(args))
+    trust = trust_of(args, given.get("url", LoadOptions().url))
+    return LoadOptions(**given, slos=slos, api_key=args.api_key or None, trust=trust)
 
 
 def _shape(name: str, declared: Key) -> dict[str, Any]:

@@ -25,11 +25,11 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run `foreserve call`; return its exit code."""
+    """Run `foreserve call`; return its exit code. Raise UsageError."""
     from serving.cli.grpc_call import call
 
     metadata = [("authorization", f"Bearer {args.api_key}")] if args.api_key else []
-    call(args.target, trust_of(args), args.method, args.request, (*metadata, *args.metadata))
+    call(args.target, trust_of(args, args.target), args.method, args.request, (*metadata, *args.metadata))
     return 0
 
 

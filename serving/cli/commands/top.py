@@ -30,5 +30,6 @@ def run(args: argparse.Namespace) -> int:
 
     if args.address and args.url:
         raise UsageError(f"Name one server: {args.address}, or --url {args.url}.")
-    top(base_of(args.address or args.url or URL), args.interval, args.once, args.api_key, trust_of(args))
+    base = base_of(args.address or args.url or URL)
+    top(base, args.interval, args.once, args.api_key, trust_of(args, base))
     return 0
