@@ -37,4 +37,4 @@ def trust_of(args: argparse.Namespace, address: str) -> Trust:
         raise UsageError(f"{named} has no use with {address}, which is not encrypted; with TLS it is {scheme}s://.")
     if args.client_key and not args.client_cert:
         raise UsageError(f"{named} is no use without a --client-cert, whose key it is.")
-    return Trust(*(file or "" for file in files.values()))
+    return Trust(args.ca_file or "", args.client_cert or "", args.client_key or "")

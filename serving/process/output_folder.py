@@ -23,3 +23,11 @@ def make_place(option: str, file: Path) -> None:
     make_folder(option, file.parent)
     if file.is_dir():
         raise UsageError(f"{option} is {file}, which is a folder; allowed is a file, as {file / 'NAME'}.")
+
+
+def write_text(option: str, file: Path, text: str) -> None:
+    """Write a text file in the folder that `option` names. Raise UsageError if that can't be done."""
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{option}: {file} cannot be written: {error.strerror}.") from error

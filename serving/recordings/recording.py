@@ -86,9 +86,10 @@ def tokenizer_of(folder: Path) -> str:
 def vocabulary_of(folder: Path) -> int | None:
     """Return the number of tokens that the model in a folder knows; None if its folder does not say."""
     try:
-        size = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("vocab_size")
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
+    size = config.get("vocab_size") if isinstance(config, dict) else None
     return size if isinstance(size, int) else None
 
 
@@ -144,4 +145,6 @@ def _loaded(path: Path) -> tuple[dict[str, Any], Recording]:
         routes = found.get("routes")
     if header["version"] != VERSION:
         raise UnfitArrays(f"it is of version {header['version']}, and this reads {VERSION}")
+    if not isinstance(header["tokenizer"], str) or not all(isinstance(topic, str) for topic in header["topics"]):
+        raise UnfitArrays("its tokenizer and topics are not told in text")
     return header, Recording(**arrays, topics=tuple(header["topics"]), routes=routes)

@@ -20,7 +20,7 @@ from device_model.validation.measured.step_table import read_step_table
 from device_model.validation.measured.vllm_results import LatencyShape, read_results
 from serving.key_values import parse_terms
 from serving.presentation.table import Table
-from serving.process.output_folder import make_folder
+from serving.process.output_folder import make_folder, write_text
 from serving.usage_error import UsageError
 
 JSON = ".json"
@@ -61,7 +61,7 @@ def write(found: GpuCalibration, hardware: str, folder: Path) -> Path:
     """Write the hardware file into a folder; return its path. Raise UsageError."""
     make_folder("--out", folder)
     path = folder / f"{Path(hardware).stem.removesuffix('-measured')}-measured.toml"
-    path.write_text(found.text, encoding="utf-8")
+    write_text("--out", path, found.text)
     return path
 
 

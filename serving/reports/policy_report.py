@@ -9,7 +9,7 @@ from rich.console import Console
 
 from serving.presentation.picture import write_png
 from serving.presentation.table import Table
-from serving.process.output_folder import make_folder
+from serving.process.output_folder import make_folder, write_text
 from serving.reports.policy_comparison import UNHURRIED
 from serving.reports.policy_leads import gap_in_words, lead_sentences
 from serving.reports.ramp_report import drawn, ramp_sentences, ramp_table, told_loads
@@ -36,7 +36,7 @@ def write(results: dict[str, Any], command: str, folder: Path) -> list[Path]:
     """Write the report and its picture, in `folder`; return their paths. Raise UsageError if it can't be made."""
     make_folder("--out", folder)
     report = folder / "report.md"
-    report.write_text(markdown(results, command, PICTURE), encoding="utf-8")
+    write_text("--out", report, markdown(results, command, PICTURE))
     return [report, *write_png({PICTURE: lambda: drawn(results["ramp"])}, folder)]
 
 

@@ -9,6 +9,11 @@ from enum import Enum, auto
 from serving.scenario.listen_options import ListenOptions
 from serving.security.api_keys import admin_keys, api_keys, digest
 
+FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
+"""Headers, or metadata, by which a proxy tells of its client."""
+
+KEYLESS = "Without an admin key, admin requests must"
+PROXIED = f"{KEYLESS} not come by way of a proxy."
 WANTED = "send `Authorization: Bearer <key>`"
 
 
@@ -69,8 +74,8 @@ class Access:
 
     @property
     def open_admin(self) -> bool:
-        """Tell whether the admin's calls need no key at all."""
-        return self.loopback and not self.api and not self.admin
+        """Tell whether whoever is on this machine may make the admin's calls, if he has any key that there is."""
+        return self.loopback and not self.admin
 
 
 def shows(authorization: str, digests: Iterable[bytes]) -> bool:

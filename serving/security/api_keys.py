@@ -77,9 +77,14 @@ def _in_file(option: str, name: str) -> list[str]:
     try:
         with path.open("rb") as file:
             _warn_if_open(path, os.fstat(file.fileno()))
-            content = file.read(MOST_BYTES)
-    except OSError as error:
-        raise ScenarioError(f"`{option}` is {name!r}, which cannot be read: {error.strerror}.", option) from error
+            content = file.read(MOST_BYTES + 1)
+    except (OSError, ValueError) as error:  # A name with a NUL is a ValueError.
+        why = getattr(error, "strerror", None) or error
+        raise ScenarioError(f"`{option}` is {name!r}, which cannot be read: {why}.", option) from error
+    if len(content) > MOST_BYTES:
+        raise ScenarioError(
+            f"`{option}` is {name!r}, which is no file of keys: {MOST_BYTES} bytes are the most.", option
+        )
     keys = list(_on_lines(content, path, option))
     if not keys:
         raise ScenarioError(f"`{option}` is {name!r}, which has no key in it: it must have one a line.", option)

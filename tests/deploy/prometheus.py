@@ -33,7 +33,7 @@ WORDS = {
         "avg_over_time",
         "vector",
     ),
-    *("scalar", "label_values"),
+    *("scalar", "clamp_max", "label_values"),
 }
 
 

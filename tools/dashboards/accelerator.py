@@ -276,6 +276,6 @@ def faults() -> Panels:
         painted(lines(
             "Bandwidth left", "What the tiers deliver now, over the most in the time shown: less than 1 is throttled.",
             "percentunit",
-            Query(f"min by (tier) ({ratio(bandwidth, f'max_over_time({bandwidth}[{RANGE}])')})", "{{tier}}"),
+            Query(f"min by (tier) ({ratio(f'({bandwidth} > 0)', f'max_over_time({bandwidth}[{RANGE}])')})", "{{tier}}"),
         ).max(1), TIERS),
     ]  # fmt: skip

@@ -78,7 +78,7 @@ def choice(name: str, label: str, query: str) -> make.QueryVariable:
 def marks() -> list[Builder[model.AnnotationQuery]]:
     """When something happened to a device."""
     faults = f"max by ({EACH}, kind) ({select('foreserve_fault_active')}) > 0"
-    other = 'state!="serving"'
+    other = 'state!~"serving|gone"'
     states = f"max by ({EACH}, state) ({select('foreserve_device', other)}) > 0"
     switches = came("foreserve_mode_switches_total", f"{EACH}, to, reason")
     return [

@@ -1,13 +1,13 @@
 """gRPC access guard: admits calls by the metadata `authorization: Bearer <key>`, and the rules of HTTP
 (`http_guard`)."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 import grpc
 
 from serving.call import text
-from serving.security.access import Access, AccessDenial, Need
+from serving.security.access import FORWARDED, PROXIED, Access, AccessDenial, Need
 
 PUBLIC = (
     "foreserve.v1.Metrics",
@@ -43,10 +43,16 @@ class GrpcGuard(grpc.aio.ServerInterceptor):
 
     async def intercept_service(self, continuation: Any, handler_call_details: grpc.HandlerCallDetails) -> Any:
         """Return the handler of a call, or one that refuses it; grpc asks for it at every call."""
-        metadata = handler_call_details.invocation_metadata or ()
-        shown = next((text(value) for name, value in metadata if name == "authorization"), "")
-        denied = self._access.denied(need_of(handler_call_details.method), shown)
+        denied = self._denied(need_of(handler_call_details.method), handler_call_details.invocation_metadata or ())
         return await continuation(handler_call_details) if denied is None else _refusing(denied)
+
+    def _denied(self, need: Need, metadata: Iterable[tuple[str, str | bytes]]) -> AccessDenial | None:
+        shown = next((text(value) for name, value in metadata if name == "authorization"), "")
+        denied = self._access.denied(need, shown)
+        open_admin = need is Need.ADMIN_KEY and self._access.open_admin
+        if denied is None and open_admin and any(name in FORWARDED and value for name, value in metadata):
+            return AccessDenial(False, PROXIED)
+        return denied
 
 
 def _refusing(denied: AccessDenial) -> Any:

@@ -6,7 +6,7 @@ vLLM's own guard knows what to close, by how paths begin; whatever it doesn't kn
 from typing import Any
 
 from serving.api.http_errors import send_error
-from serving.security.access import Access, AccessDenial, Need, is_loopback
+from serving.security.access import FORWARDED, KEYLESS, PROXIED, Access, AccessDenial, Need, is_loopback
 
 PUBLIC = frozenset(
     (
@@ -32,7 +32,6 @@ NOT_CLIENTS = frozenset(("/v1/load_lora_adapter", "/v1/unload_lora_adapter"))
 """What isn't for them though it is among `INFERENCE`: it changes the server."""
 
 READING = ("GET", "HEAD")
-FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-real-ip", b"via")
 
 
 def need_of(scope: Any) -> Need:
@@ -73,9 +72,10 @@ class HttpGuard:
 
     def _denied(self, scope: Any) -> AccessDenial | None:
         need = need_of(scope)
-        if need is Need.ADMIN_KEY and self._access.open_admin and (why := strange(scope)):
+        denied = self._access.denied(need, header(scope, b"authorization"))
+        if denied is None and need is Need.ADMIN_KEY and self._access.open_admin and (why := strange(scope)):
             return AccessDenial(False, why)
-        return self._access.denied(need, header(scope, b"authorization"))
+        return denied
 
 
 def strange(scope: Any) -> str:
@@ -83,13 +83,11 @@ def strange(scope: Any) -> str:
     elsewhere, or a proxy for its own client. "" if it looks as if it were."""
     host = header(scope, b"host")
     if not is_loopback(_name_in(host)):
-        return f"Without a key, admin requests must be for this machine by a name of its own, not for {host[:100]!r}."
+        return f"{KEYLESS} be for this machine by a name of its own, not for {host[:100]!r}."
     origin = header(scope, b"origin")
     if origin and not is_loopback(_name_in(origin.partition("://")[2])):
-        return f"Without a key, admin requests must not come from a page of {origin[:100]!r}."
-    if any(header(scope, name) for name in FORWARDED):
-        return "Without a key, admin requests must not come by way of a proxy."
-    return ""
+        return f"{KEYLESS} not come from a page of {origin[:100]!r}."
+    return PROXIED if any(header(scope, name.encode()) for name in FORWARDED) else ""
 
 
 def _name_in(authority: str) -> str:

@@ -47,7 +47,6 @@ class RequestMetrics:
         self._labels: dict[int, Labels] = {}
         self._last: dict[int, DeviceLoad] = {}
         self.in_flight = in_flight
-        self._cached: Counter[Labels] = Counter()
         self._first: Counter[Labels] = Counter()
         self._make_histograms(max_model_len)
         self.running = self._level("num_requests_running", "Requests in the devices' batches.", read=self._running)
@@ -172,7 +171,7 @@ class RequestMetrics:
             self.iteration_tokens.of(labels).observe(len(news.first))
         for flight in news.first:
             self._first[labels] += not news.overdue
-            self._count_prompt(labels, flight.request.prompt_tokens)
+            self._count_prompt(labels, flight)
             self.ttft.of(labels).observe(flight.ttft_s)
 
     def on_finish(self, flight: Flight, reason: str, n: int) -> None:
@@ -206,18 +205,16 @@ class RequestMetrics:
         self.kv_usage.values[labels] = min(1.0, record.kv_tokens / kv_capacity_tokens)
         # A step that ends a prompt gives a token beside those that it computes.
         self.iteration_tokens.of(labels).observe(record.new_tokens + record.accepted + self._first.pop(labels, 0))
-        self._cached[labels] += record.cached_tokens
         for name, total in self.counted.items():
             if count := getattr(record, name):
                 total.values[labels] += count
         if record.accepted_by:
             self._count_positions(labels, record.accepted_by)
 
-    def _count_prompt(self, labels: Labels, tokens: int) -> None:
-        """Count a finished prompt. Steps report how much of all prompts that began in them was cached: the prompts done
-        first take it, so that the sources add up."""
-        cached = min(tokens, self._cached[labels])
-        self._cached[labels] -= cached
+    def _count_prompt(self, labels: Labels, flight: Flight) -> None:
+        """Count a finished prompt, and what of it was cached when it began."""
+        tokens = flight.request.prompt_tokens
+        cached = min(tokens, flight.cached)
         self.prompt_tokens.values[labels] += tokens
         self.prompt_cached.values[labels] += cached
         self.prompt_sources.values[(*labels, CACHED)] += cached

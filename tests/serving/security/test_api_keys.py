@@ -55,6 +55,7 @@ def test_vllms_own_counts_where_there_is_no_other(monkeypatch: pytest.MonkeyPatc
         (b"# one\n\ntwo words\n", "line 3"),
         (b"a,b\n", "line 1"),
         (b"a\x00b", "line 1"),
+        (b"a" * (2**20 + 1), "1048576 bytes are the most"),
         (b"", "no key in it"),
         (b"# nothing\n\n  \n", "no key in it"),
     ],

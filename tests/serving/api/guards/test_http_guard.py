@@ -218,7 +218,7 @@ def test_a_websocket_wants_a_key_too() -> None:
 
         asyncio.run(HttpGuard(inner, KEYED)(scope, None, send))
         assert not inner.calls and [message["type"] for message in sent] == ["websocket.close"]
-        scope["headers"] = [(b"Authorization", b"Bearer right")]
+        scope["headers"] = [(b"Authorization", b"Bearer right"), (b"host", b"localhost")]
         asyncio.run(HttpGuard(inner, KEYED)(scope, None, send))
         assert inner.calls == 1
 
@@ -268,9 +268,15 @@ def test_with_no_key_at_all_this_machine_may_do_everything() -> None:
 )
 def test_but_not_a_page_from_elsewhere_in_a_browser_here_nor_who_is_behind_a_proxy(headers: dict[str, str]) -> None:
     status, body = knock(Access(), "/foreserve/v1/faults", "POST", headers=headers)
-    assert status == 403 and "Without a key" in body["error"]["message"]
-    # With a key it is whoever has that.
-    assert knock(KEYED, "/foreserve/v1/faults", "POST", "Bearer right", headers=headers)[0] == 0
+    assert status == 403 and "Without an admin key" in body["error"]["message"]
+    # Nor who has a client's key there: behind a proxy on this machine all clients would be the admin.
+    access = Access(api=(digest("client"),))
+    assert knock(access, "/foreserve/v1/faults", "POST", "Bearer client", headers=headers)[0] == 403
+    assert knock(access, "/foreserve/v1/faults", "POST", headers=headers)[0] == 401
+    assert knock(access, "/foreserve/v1/faults", "POST", "Bearer client")[0] == 0
+    # With an admin key it is whoever has that.
+    access = Access(admin=(digest("right"),))
+    assert knock(access, "/foreserve/v1/faults", "POST", "Bearer right", headers=headers)[0] == 0
 
 
 def test_a_page_of_this_machine_may() -> None:

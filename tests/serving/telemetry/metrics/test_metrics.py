@@ -153,9 +153,12 @@ def test_prompts_come_from_where_they_come_from_and_no_source_takes_back_what_it
     def value(name: str, **more: str) -> float | None:
         return registry.get_sample_value(f"vllm:prompt_tokens{name}_total", labels | more)
 
+    # Of another prompt, whose client went away before its first token.
     metrics.on_step(record(cached_tokens=16))
-    for cached in (10, 16, 16):
-        release(metrics, flight(), 1, None)
+    for own, cached in ((10, 10), (6, 16), (0, 16)):
+        request = flight()
+        request.cached = own
+        release(metrics, request, 1, None)
         assert value("_cached") == value("_by_source", source="local_cache_hit") == cached
         assert value("_cached_by_source", source="device") == cached
         assert (value("_by_source", source="local_compute") or 0) + cached == value("")
@@ -252,6 +255,20 @@ def test_a_window_has_the_last_second_and_never_more_than_all_of_it(gaps: list[t
         assert window.power_w(at_s, IDLE_W) > 0
     assert window.busy_share(at_s + 5) == pytest.approx(0, abs=1e-9)
     assert window.power_w(at_s + 5, IDLE_W) == pytest.approx(IDLE_W)
+
+
+@pytest.mark.parametrize("every_s", [0.02, 0.5, 2.0])
+def test_a_window_between_sparse_steps_is_mostly_idle(every_s: float) -> None:
+    """A step of 10 ms, with 1 J and 2 MB from the external memory, now and then."""
+    window, seen = Window(), list[tuple[float, float, float]]()
+    for number in range(1, 400):
+        window.add(record(start_s=number * every_s, latency_s=0.01, energy_j=(1.0, 0.0, 0.0, 0.0, 0.0)))
+        looks_s = [number * every_s + 0.01 + share * (every_s - 0.01) for share in (0.0, 0.25, 0.5, 0.75)]
+        if number * every_s > 2:
+            seen += [(window.power_w(at_s, IDLE_W), window.busy_share(at_s), 1.0) for at_s in looks_s]
+    for power_w, busy, _ in seen:
+        assert busy <= 0.01 * (1 / every_s + 1) * (1 + 1e-9)
+        assert power_w == pytest.approx(busy / 0.01 + IDLE_W * (1 - busy))
 
 
 def test_memory_in_use_is_no_more_than_there_is_and_grows_with_the_kv_cache() -> None:
