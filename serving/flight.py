@@ -153,6 +153,15 @@ def unseen(flights: dict[str, Flight], chunks: list[Chunk]) -> list[tuple[Flight
     return news
 
 
+def gapped(flights: dict[str, Flight], chunks: list[Chunk]) -> list[Flight]:
+    """Return the flights that lack tokens from before these chunks, each request's in order: what had them was lost."""
+    begins: dict[str, int] = {}
+    for chunk in chunks:
+        if chunk.request_id in flights and not chunk.failed:
+            begins.setdefault(chunk.request_id, chunk.first)
+    return [flights[id] for id, first in begins.items() if first > len(flights[id].tokens)]
+
+
 def _with_cached(flight: Flight, chunk: Chunk) -> Chunk:
     """Return a first chunk that tells what the prefix cache had of its prompt, and has since."""
     created = max(0, flight.shareable - flight.cached)

@@ -112,7 +112,8 @@ class HbXpu:
 
     @ray.method(concurrency_group="loop")
     def run(self) -> None:
-        """Run the loop, which ends only by an error, or with its process. Raise StateLost before `connect`."""
+        """Run the loop, which ends only by an error, or with its process. Raise StateLost before `connect`, and after
+        another one."""
         wake_on_time()
         if self._realtime:
             become_realtime()
@@ -123,8 +124,10 @@ class HbXpu:
         self._clock.until(driver.engine.at_s)  # What it waited for before, in another run, is not overdue.
         self._running = True
         try:
-            while True:
+            # Where the edge only thinks that this loop has ended, it has connected another driver.
+            while self._driver is driver:
                 driver.cycle()
+            raise StateLost("The device was connected anew.")
         finally:
             self._running = False
 

@@ -47,6 +47,15 @@ class DeviceCalls:
         if self._scheduler is not None:
             self._scheduler.tell("submit", request)
 
+    async def schedules(self, limits: Limits) -> None:
+        """Set the limits of the scheduler, and wait until it has them, and all that it was told before.
+
+        Raise ConnectionError if it never will.
+        """
+        if self._scheduler is None:
+            raise ConnectionResetError("the scheduler is not connected")
+        await self._scheduler.call("limit", limits)
+
     def remember(self, request: Request) -> None:
         """Have the scheduler find an ended request's answer again: its `blocks` are those of its prompt and answer."""
         if self._scheduler is not None:

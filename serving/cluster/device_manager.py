@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 
 from device_model.condition import Condition
 from device_model.specs.spec import DeviceError
@@ -17,6 +18,7 @@ from serving.cluster.supervision.deaths import summary
 from serving.device.device_spec import DeviceLimits, DeviceSpec, check_shared
 from serving.device.fleet_limits import check_context
 from serving.policies.router import Router
+from serving.process.logs import fields
 from serving.scenario.active_faults import tier_of
 from serving.scenario.fleet import FleetError
 from serving.scenario.refused_action import RefusedAction, UnknownTarget
@@ -58,7 +60,8 @@ class Devices:
 
     def stop(self) -> None:
         """Stop looking after the devices; their actors end with Ray."""
-        for loop in self._loops.values():
+        loops, self._loops = self._loops, {}
+        for loop in loops.values():
             loop.cancel()
 
     async def add(self, spec: DeviceSpec, starts: Callable[[int], Awaitable[None]]) -> Node:
@@ -233,8 +236,19 @@ class Devices:
         # Its condition may have changed since it was connected.
         self._tell(node)
         self._router.add(node.index, node.device_limits.token_s)
-        self._loops[node.index] = asyncio.create_task(self.recovery.keep(node))
+        self._keep(node)
         self.observer.on_change(node)
+
+    def _keep(self, node: Node, amiss: bool = False) -> None:
+        loop = self._loops[node.index] = asyncio.create_task(self.recovery.keep(node, amiss))
+        loop.add_done_callback(partial(self._keep_on, node))
+
+    def _keep_on(self, node: Node, loop: asyncio.Task[None]) -> None:
+        """Go on running a device whose loop has ended, but not by us: nobody else would see to it."""
+        if self._loops.get(node.index) is loop:
+            error = None if loop.cancelled() else loop.exception()
+            log.error("Device %d was run no longer.", node.index, exc_info=error, extra=fields(device=node.index))
+            self._keep(node, amiss=True)
 
     def _end(self, node: Node, state: State) -> None:
         node.state = state

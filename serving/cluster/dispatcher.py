@@ -14,9 +14,9 @@ from serving.cluster.observer import EdgeObserver, LiveFlights, Refuse
 from serving.cluster.recovery import GONE
 from serving.cluster.sources.token_sources import TokenSources
 from serving.cluster.streams.stream import Inbox
-from serving.flight import Flight, mark, unseen
+from serving.flight import Flight, gapped, mark, unseen
 from serving.policies.router import Router
-from serving.types import Chunk, Release, Request
+from serving.types import Chunk, DroppedMessages, Release, Request
 
 log = logging.getLogger("foreserve")
 
@@ -116,14 +116,28 @@ class Dispatcher:
         for release in releases:
             # Late releases of a lost device are dropped: the next device of its requests sends those tokens.
             node = self.devices.nodes.get(release.device)
-            if node is not None and node.up:
+            if node is None or not node.up:
+                continue
+            # Whatever is wrong with one release, others come with it.
+            try:
                 self._take(release)
+            except Exception as error:
+                log.exception("A release of device %d could not be taken in.", release.device)
+                self._observer.on_dropped("edge", DroppedMessages(1, f"{type(error).__name__}: {error}"))
 
     def _take(self, release: Release) -> None:
         mark(self.flights, release)
         news = unseen(self.flights, release.chunks)
         node = self.devices.nodes[release.device]
+        if len(news) < len(release.chunks):
+            self._close_gaps(node, release.chunks)
         if node.inquiry.open:
             self.devices.recovery.passed(node, [flight.request.id for flight, _ in news])
         self._forget([flight for flight, chunk in news if chunk.finish is not None])
         self._deliveries.add(release, news)
+
+    def _close_gaps(self, node: Node, chunks: list[Chunk]) -> None:
+        """Have a device go on from where clients are, if something that came before these chunks was lost."""
+        now = (node.index, node.link.state)
+        if lost := [flight for flight in gapped(self.flights, chunks) if flight.sent_to == now and flight.opened]:
+            self.devices.recovery.send_again(node, lost)

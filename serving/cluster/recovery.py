@@ -27,8 +27,10 @@ PATIENCE_S = 8.0
 LONG_WAIT_S = 2.0
 # Real seconds that a device which has failed often must run before it has requests again.
 PROBATION_S = 5.0
-# Real seconds between two tries to connect a device.
-RETRY_S = 0.1
+# Real seconds between two tries to connect a device; after an error that is not its end.
+RETRY_S, AMISS_S = 0.1, 1.0
+# By so many real seconds a timer of the event loop may be early.
+EARLY_S = 0.01
 WARM_UP_TOKENS = 16
 # Errors that show that a device, or an actor that it needs, went down meanwhile.
 GONE = (RayError, ConnectionError)
@@ -59,6 +61,8 @@ class Recovery:
         self._nodes, self._addresses = buffers.nodes, buffers.addresses
         self._flights, self._observer, self._refuse = live
         self._departed = departed
+        # Requests that are being sent again, as tokens of theirs were lost.
+        self._lacking: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def connect(self, node: Node) -> None:
@@ -104,8 +108,12 @@ class Recovery:
         node.calls.drop([id])
         self._sources.drop([id])
 
-    async def keep(self, node: Node) -> None:
-        """Run a device, and mend it each time it dies, until this is cancelled."""
+    async def keep(self, node: Node, amiss: bool = False) -> None:
+        """Run a device, and mend it each time it dies, until this is cancelled; first of all, if something is `amiss`
+        already."""
+        if amiss:
+            node.lose()
+            await self._mend(node)
         while True:
             try:
                 await node.device.run.remote()
@@ -134,6 +142,28 @@ class Recovery:
             node.calls.submit(request)
             # From where its buffer begins: its client may have had more meanwhile, and knows those tokens again.
             self._sources.resume(flight, request.released)
+        elif request.id not in self._flights and node.link.state == seen:
+            # It ended meanwhile, by what was on its way here.
+            node.calls.drop([request.id])
+
+    def send_again(self, node: Node, flights: list[Flight]) -> None:
+        """Have a device serve requests anew, from the tokens that their clients have: some that it has sent since never
+        came. Ignore those of which it is already told."""
+        if lacking := [flight for flight in flights if flight.request.id not in self._lacking]:
+            sentence = "Tokens of %d requests of device %d were lost on their way; it goes on from those that came."
+            log.warning(sentence, len(lacking), node.index, extra=fields(device=node.index))
+            self._lacking.update(flight.request.id for flight in lacking)
+            self._start(self._send_again(node, lacking))
+
+    async def _send_again(self, node: Node, flights: list[Flight]) -> None:
+        ids = [flight.request.id for flight in flights]
+        node.calls.drop(ids)
+        for flight in flights:
+            flight.sent_to = None
+        try:
+            await self._resume(node, flights)
+        finally:
+            self._lacking.difference_update(ids)
 
     async def move_all(self, node: Node) -> None:
         """Move all requests of a device to others, where they go on from the token that their clients have."""
@@ -179,7 +209,7 @@ class Recovery:
             await self._go_on_elsewhere(node)
         await asyncio.sleep(wait_s)
         while not await self._recovered(node, given_up_at - time.monotonic()):
-            if time.monotonic() > given_up_at or node.backoff.given_up:
+            if time.monotonic() > given_up_at - EARLY_S or node.backoff.given_up:
                 await self._go_on_elsewhere(node)
             await asyncio.sleep(RETRY_S)
         if node.backoff.given_up:
@@ -230,6 +260,7 @@ class Recovery:
         except Exception:
             # Whatever it is: a device that nobody runs any more would keep its requests waiting for ever.
             log.exception("Device %d could not be connected.", node.index, extra=fields(device=node.index))
+            await asyncio.sleep(AMISS_S)
             return False
         return True
 
@@ -244,6 +275,8 @@ class Recovery:
         node.inquiry.came_up()
         node.backoff.came_up(time.monotonic())
         await self._resume(node, self._of(node))
+        # What it was told comes to it in order: now it has the requests, too.
+        await node.calls.schedules(self._cluster.limits(node.device_limits))
 
     async def _resume(self, node: Node, flights: list[Flight]) -> None:
         await asyncio.gather(*(self.send(node, flight) for flight in flights))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from serving.flight import Flight, take, unseen
+from serving.flight import Flight, gapped, take, unseen
 from serving.types import FAILED, NEVER, Chunk, Request
 
 
@@ -70,3 +70,9 @@ def test_no_token_comes_before_the_one_before_it() -> None:
     # From a device that takes over, and was not yet as far.
     assert flight.take([2], 1.7) == 0.0
     assert (flight.first_s, flight.last_s) == (2.0, 2.0)
+
+
+def test_a_gap_is_what_a_client_lacks_before_the_chunks_that_come() -> None:
+    flights = {"a": flight("a", [1, 2]), "b": flight("b", [1, 2]), "c": flight("c", [1, 2])}
+    came = [*chunks("a", [2, 3]), *chunks("b", [3, 4]), *chunks("c", [0, 1]), *chunks("gone", [7])]
+    assert gapped(flights, came) == [flights["b"]]

@@ -151,7 +151,7 @@ class RpcClient:
         self._decoders: dict[str, msgspec.msgpack.Decoder[Any]] = {}
         self._number, self._last = ONE_WAY, b""
         self._asked: Any = None
-        self._hung_up = False
+        self._hung_up = self._closed = False
         self._address: Address = ray.get(actor.address.remote())
         self._wire = connect(self._address)
 
@@ -190,20 +190,23 @@ class RpcClient:
     def look(self, wait: bool) -> None:
         """Ask Ray whether the actor is still in the same process; if not, send the last call to its new process.
 
-        With `wait`, wait for Ray's answer. Raise RayError if the actor is dead.
+        With `wait`, wait for Ray's answer. Raise RayError if the actor is dead, StateLost if this was closed.
         """
+        if self._closed:
+            raise StateLost("The connection was closed.")
         if self._asked is None:
             self._asked = self._actor.address.remote()
         if wait or ray.wait([self._asked], timeout=0)[0]:
             address, self._asked = ray.get(self._asked), None
             if address != self._address or self._hung_up:
                 self._address, self._hung_up = address, False
-                self.close()
+                self._wire.close()
                 self._wire = connect(address)
                 self._wire.send(self._last)
 
     def close(self) -> None:
-        """Drop the connection, with all calls that were not delivered."""
+        """Drop the connection for good, with all calls that were not delivered."""
+        self._closed = True
         self._wire.close()
 
     def _next(self) -> list[memoryview]:

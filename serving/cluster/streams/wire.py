@@ -75,7 +75,7 @@ class Wire:
     def __init__(self, connected: socket.socket) -> None:
         self._socket, self._messages = connected, Messages()
         self._lock, self._kept = threading.Lock(), deque[memoryview]()
-        self.closed = False
+        self._sending = self.closed = False
         connected.setblocking(True)
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER_BYTES)
 
@@ -94,7 +94,11 @@ class Wire:
                 self._kept.append(memoryview(data))
             elif (sent := self._sent(data)) < len(data):
                 self._kept.append(memoryview(data)[sent:])
-                threading.Thread(target=self._send_kept, daemon=True).start()
+            if self._kept and not self._sending:
+                # Where no thread can be had, the next message tries again.
+                with contextlib.suppress(RuntimeError):
+                    threading.Thread(target=self._send_kept, daemon=True).start()
+                    self._sending = True
 
     def receive(self) -> list[memoryview]:
         """Return the messages that are here. Raise ConnectionError if the other side has gone."""
@@ -138,22 +142,24 @@ class Wire:
         writable = select.poll()
         with contextlib.suppress(ValueError):  # closed meanwhile
             writable.register(self._socket, select.POLLOUT)
-            while self._kept:
-                writable.poll(1000)
-                if not self._send_first():
-                    time.sleep(SCARCE_S)  # There is room, and no memory.
+            while (sent := self._send_first()) is not None:
+                if not sent:
+                    time.sleep(SCARCE_S)  # There may be room, and no memory.
+                    writable.poll(1000)
 
-    def _send_first(self) -> bool:
-        """Send the first message that was kept, or a part of it; return whether there was anything that could be."""
+    def _send_first(self) -> int | None:
+        """Send the first message that was kept, or a part of it; return the bytes that were sent, None if none is kept
+        any more."""
         with self._lock:
             if not self._kept:
-                return True
+                self._sending = False
+                return None
             sent = self._sent(self._kept[0])
             if sent < len(self._kept[0]):
                 self._kept[0] = self._kept[0][sent:]
             else:
                 self._kept.popleft()
-            return sent > 0
+            return sent
 
 
 class Listener:

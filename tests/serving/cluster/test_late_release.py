@@ -29,7 +29,7 @@ class Device:
 
     def __init__(self, folder: Path, flight: Flight, loop: asyncio.AbstractEventLoop) -> None:
         self.tokens, self._flight, self._loop = TokenBuffer(), flight, loop
-        server = RpcServer([self.open, self.push, self.submit], folder, "device", False)
+        server = RpcServer([self.open, self.push, self.submit, self.close, self.abort], folder, "device", False)
         self.address = server.address
         threading.Thread(target=server.run, args=[lambda dropped: None], daemon=True).start()
 
@@ -47,6 +47,12 @@ class Device:
 
     def submit(self, request: Request) -> None: ...
 
+    def close(self, request_ids: list[str]) -> None:
+        for id in request_ids:
+            self.tokens.close(id)
+
+    def abort(self, request_ids: list[str]) -> None: ...
+
 
 @pytest.fixture
 def folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -54,8 +60,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyP
     return tmp_path_factory.mktemp("r").absolute() / "run"
 
 
-async def mended(folder: Path) -> Device:
-    """Send a request that has had five tokens to a device that was mended; the sixth arrives meanwhile."""
+async def mended(folder: Path, lost: int = 0) -> Device:
+    """Send a request that has had five tokens to a device that was mended; the sixth arrives meanwhile. Then `lost`
+    tokens that the device releases don't arrive."""
     recorded = [Chunk("a", place, [place]) for place in range(TOKENS)]
     flight = Flight(None, Request("a", 0.0, 8, TOKENS), device=0, tokens=[0, 1, 2, 3, 4], recorded=recorded)
     device = Device(folder, flight, asyncio.get_running_loop())
@@ -69,12 +76,32 @@ async def mended(folder: Path) -> Device:
     recovery = Recovery(None, router, live, sources, buffers, lambda devices: None)  # type: ignore[arg-type]
     await recovery.send(node, flight)
     assert len(flight.tokens) == 6
-    async with asyncio.timeout(PATIENCE_S):
-        while not device.tokens.coming(["a"], most=TOKENS)[0]:
-            await asyncio.sleep(0.01)
+    await there(device)
+    if lost:
+        device.tokens.take({"a": lost})
+        recovery.send_again(node, [flight])
+        recovery.send_again(node, [flight])  # It has been told of it.
+        async with asyncio.timeout(PATIENCE_S):
+            while len(flight.tokens) == 6:
+                await asyncio.sleep(0.01)
+        await there(device)
+        assert len(flight.tokens) == 7
     node.calls.close()
     sources.stop()
     return device
+
+
+async def there(device: Device) -> None:
+    """Wait until the device has tokens."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not device.tokens.coming(["a"], most=TOKENS)[0]:
+            await asyncio.sleep(0.01)
+
+
+def test_tokens_that_were_lost_on_their_way_are_sent_again(folder: Path) -> None:
+    device = asyncio.run(mended(folder, lost=4))
+    (ready,) = device.tokens.coming(["a"], most=TOKENS)
+    assert [chunk.first for chunk in ready] == list(range(6, TOKENS))
 
 
 def test_a_release_that_arrives_while_a_buffer_is_opened_leaves_no_gap(folder: Path) -> None:

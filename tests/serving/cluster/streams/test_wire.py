@@ -2,7 +2,10 @@
 
 import errno
 import socket
+import threading
 import time
+
+import pytest
 
 from serving.cluster.streams.wire import Wire
 
@@ -21,15 +24,35 @@ class Scarce(socket.socket):
         return super().send(*arguments)  # type: ignore[arg-type]
 
 
+def received(wire: Wire) -> list[bytes]:
+    got, until_s = list[bytes](), time.monotonic() + 20
+    while len(got) < len(MESSAGES) and time.monotonic() < until_s:
+        got += map(bytes, wire.wait(1.0))
+    return got
+
+
 def test_no_message_is_lost_for_lack_of_memory() -> None:
     here, there = socket.socketpair()
     wire, other = Wire(Scarce(fileno=here.detach())), Wire(there)
     for message in MESSAGES:
         wire.send(message)
-    got, until_s = list[bytes](), time.monotonic() + 20
-    while len(got) < len(MESSAGES) and time.monotonic() < until_s:
-        got += map(bytes, other.wait(1.0))
-    assert got == MESSAGES
+    assert received(other) == MESSAGES
+    wire.close(), other.close()
+
+
+def test_a_thread_that_cannot_be_had_keeps_nothing_back_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    here, there = socket.socketpair()
+    wire, other = Wire(Scarce(fileno=here.detach())), Wire(there)
+
+    def failing(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", failing)
+        for message in MESSAGES[:-1]:
+            wire.send(message)
+    wire.send(MESSAGES[-1])
+    assert received(other) == MESSAGES
     wire.close(), other.close()
 
 
