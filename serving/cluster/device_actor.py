@@ -49,6 +49,7 @@ class HbXpu:
         methods: list[Callable[..., Any]] = [
             service.open,
             service.close,
+            service.unknown,
             service.push,
             service.poke,
             service.emulate,

@@ -1,6 +1,8 @@
 """The edge's calls of a device and its scheduler while both are up."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
+
+import msgspec
 
 from serving.device.device_spec import DeviceSpec
 from serving.scheduler.config import Limits
@@ -41,6 +43,12 @@ class DeviceCalls:
         if self._device is None:
             raise ConnectionResetError("the device is not connected")
         await self._device.call("open", request_id, position)
+
+    async def unknown(self, request_ids: list[str]) -> list[str]:
+        """Return those of some requests that the device has no buffer for. Raise ConnectionError if it is not there."""
+        if self._device is None:
+            raise ConnectionResetError("the device is not connected")
+        return cast(list[str], msgspec.msgpack.decode(await self._device.call("unknown", request_ids)))
 
     def submit(self, request: Request) -> None:
         """Submit a request to the scheduler."""

@@ -1,5 +1,6 @@
 """The edge's dispatcher: sends requests to the devices, and takes their releases in."""
 
+import asyncio
 import contextlib
 import logging
 from collections.abc import Collection
@@ -9,6 +10,7 @@ from typing import NamedTuple, Protocol
 from serving.cluster.cluster import Cluster
 from serving.cluster.device_buffers import DeviceBuffers
 from serving.cluster.device_manager import Devices
+from serving.cluster.lost_requests import LostRequests
 from serving.cluster.node import Node
 from serving.cluster.observer import EdgeObserver, LiveFlights, Refuse
 from serving.cluster.recovery import GONE
@@ -53,6 +55,8 @@ class Dispatcher:
         buffers = DeviceBuffers({node.index: node for node in nodes})
         self.sources = TokenSources(cluster.sources, live, buffers)
         self.devices = Devices(cluster, self._router, live, self.sources, buffers)
+        self._lost = LostRequests(self.flights, self.devices.nodes, self.devices.recovery.send_again)
+        self._looking: asyncio.Task[None] | None = None
         self._stopped = False
 
     async def start(self) -> None:
@@ -61,10 +65,13 @@ class Dispatcher:
         await self.devices.start()
         self.sources.start()
         await self.devices.warm_up()
+        self._looking = asyncio.create_task(self._lost.run())
 
     def stop(self) -> None:
         """Stop receiving, and calling; the actors end with Ray."""
         self._stopped = True
+        if self._looking is not None:
+            self._looking.cancel()
         self.sources.stop()
         self.devices.stop()
         self._inbox.close()

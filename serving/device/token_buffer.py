@@ -141,6 +141,11 @@ class TokenBuffer:
         begun = [buffer.owed for buffer in buffers if buffer.received > buffer.first]
         return max(begun or [buffer.owed for buffer in buffers], default=0)
 
+    def unknown(self, request_ids: list[str]) -> list[str]:
+        """Return the requests among these that have no buffer."""
+        with self._lock:
+            return [id for id in request_ids if id not in self._buffers]
+
     def awaited(self) -> dict[str, int]:
         """Return the tokens that have come so far of each request that is owed more."""
         with self._lock:

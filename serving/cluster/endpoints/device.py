@@ -32,6 +32,10 @@ class DeviceService:
         for request_id in request_ids:
             self._tokens.close(request_id)
 
+    def unknown(self, request_ids: list[str]) -> list[str]:
+        """Return the requests among these of which no tokens are expected."""
+        return self._tokens.unknown(request_ids)
+
     def push(self, source: int, chunks: list[Chunk]) -> None:
         """Take in tokens from a source, by its index."""
         if self._driver is not None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from serving.cluster.device_buffers import DeviceBuffers
+from serving.cluster.lost_requests import LostRequests
 from serving.cluster.node import Node, State
 from serving.cluster.observer import EdgeObserver, LiveFlights
 from serving.cluster.recovery import Recovery
@@ -29,7 +30,9 @@ class Device:
 
     def __init__(self, folder: Path, flight: Flight, loop: asyncio.AbstractEventLoop) -> None:
         self.tokens, self._flight, self._loop = TokenBuffer(), flight, loop
-        server = RpcServer([self.open, self.push, self.submit, self.close, self.abort], folder, "device", False)
+        server = RpcServer(
+            [self.open, self.push, self.submit, self.close, self.abort, self.unknown], folder, "device", False
+        )
         self.address = server.address
         threading.Thread(target=server.run, args=[lambda dropped: None], daemon=True).start()
 
@@ -51,6 +54,9 @@ class Device:
         for id in request_ids:
             self.tokens.close(id)
 
+    def unknown(self, request_ids: list[str]) -> list[str]:
+        return self.tokens.unknown(request_ids)
+
     def abort(self, request_ids: list[str]) -> None: ...
 
 
@@ -63,7 +69,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyP
 async def mended(folder: Path, lost: int = 0) -> Device:
     """Send a request that has had five tokens to a device that was mended; the sixth arrives meanwhile. Then `lost`
     tokens that the device releases don't arrive."""
-    recorded = [Chunk("a", place, [place]) for place in range(TOKENS)]
+    recorded = [Chunk("a", place, [place], 0 if place == TOKENS - 1 else None) for place in range(TOKENS)]
     flight = Flight(None, Request("a", 0.0, 8, TOKENS), device=0, tokens=[0, 1, 2, 3, 4], recorded=recorded)
     device = Device(folder, flight, asyncio.get_running_loop())
     node = Node(0, None, None, None, None, None, State.SERVING)  # type: ignore[arg-type]  # no actors stand behind it
@@ -79,8 +85,14 @@ async def mended(folder: Path, lost: int = 0) -> Device:
     await there(device)
     if lost:
         device.tokens.take({"a": lost})
-        recovery.send_again(node, [flight])
-        recovery.send_again(node, [flight])  # It has been told of it.
+        if lost < TOKENS:
+            recovery.send_again(node, [flight])
+            recovery.send_again(node, [flight])  # It has been told of it.
+        else:
+            looks = LostRequests({"a": flight}, {0: node}, recovery.send_again)
+            await looks.look()
+            assert len(flight.tokens) == 6
+            await looks.look()
         async with asyncio.timeout(PATIENCE_S):
             while len(flight.tokens) == 6:
                 await asyncio.sleep(0.01)
@@ -98,8 +110,10 @@ async def there(device: Device) -> None:
             await asyncio.sleep(0.01)
 
 
-def test_tokens_that_were_lost_on_their_way_are_sent_again(folder: Path) -> None:
-    device = asyncio.run(mended(folder, lost=4))
+@pytest.mark.parametrize("lost", [4, TOKENS])
+def test_tokens_that_were_lost_on_their_way_are_sent_again(folder: Path, lost: int) -> None:
+    """Some of them, or all to the last, after which no more come that could show it."""
+    device = asyncio.run(mended(folder, lost))
     (ready,) = device.tokens.coming(["a"], most=TOKENS)
     assert [chunk.first for chunk in ready] == list(range(6, TOKENS))
 
