@@ -73,7 +73,7 @@ async def start_grpc(
     if not core:
         admin = AdminServicer(state.admin)
         admin_pb2_grpc.add_AdminServicer_to_server(admin, server)  # type: ignore[no-untyped-call]
-        metrics = MetricsServicer(REGISTRY)
+        metrics = MetricsServicer(REGISTRY, state.tell_all)
         metrics_pb2_grpc.add_MetricsServicer_to_server(metrics, server)  # type: ignore[no-untyped-call]
         health_pb2_grpc.add_HealthServicer_to_server(PartsHealth(state.readiness, SERVICES), server)
     vllm = EngineServicer(engine, time.time(), getattr(state, "loads", None))

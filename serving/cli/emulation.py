@@ -168,7 +168,7 @@ async def make_ready(
     from serving.telemetry.metrics.snapshot import status_of
 
     app = await make_app(engine, parse_flags(flags))
-    app.state.admin = Admin(core.devices, core.injector)
+    app.state.admin, app.state.tell_all = Admin(core.devices, core.injector), core.tell_all
     app.state.readiness, app.state.loads = readiness, watch_over.metrics.recent_load.of_all
     app.include_router(health_routes(readiness))
     app.include_router(admin_routes(app.state.admin))
