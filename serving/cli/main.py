@@ -69,6 +69,8 @@ def _warn_of_specs(command: str) -> None:
 
 
 def _terminate(number: int, frame: FrameType | None) -> NoReturn:
+    # Whoever sends it to a process and to its group sends it twice, as `timeout` does: one end is enough.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise Terminated
 
 

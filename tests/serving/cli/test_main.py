@@ -1,5 +1,8 @@
 """Which exit codes do errors have, and are they one sentence?"""
 
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -59,3 +62,15 @@ def test_the_version_is_the_packages(monkeypatch: pytest.MonkeyPatch, capsys: py
     with pytest.raises(SystemExit) as ended:
         main()
     assert not ended.value.code and capsys.readouterr().out == f"foreserve {version('foreserve')}\n"
+
+
+def test_a_command_that_is_terminated_twice_ends_once_and_without_a_traceback() -> None:
+    command = [sys.executable, "-m", "serving.cli", "validate", "--cross-validate", "4"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        first = process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGTERM)
+        told = process.communicate(timeout=60)[1]
+    assert process.returncode == 128 + signal.SIGTERM
+    assert first.startswith("Fitting without") and "Traceback" not in told
