@@ -143,8 +143,11 @@ class Wire:
         with contextlib.suppress(ValueError):  # closed meanwhile
             writable.register(self._socket, select.POLLOUT)
             while (sent := self._send_first()) is not None:
-                if not sent:
-                    time.sleep(SCARCE_S)  # There may be room, and no memory.
+                if sent:
+                    continue
+                if writable.poll(0):
+                    time.sleep(SCARCE_S)  # There is room, and no memory.
+                else:
                     writable.poll(1000)
 
     def _send_first(self) -> int | None:
