@@ -1,5 +1,5 @@
 """Requests in batches, and what comes late meanwhile: a batch that seems to make streams late is sent again, as what is
-its doing comes again, and what is the machine's does not."""
+its doing comes again, and what is the machine's does not, or comes also while nothing is sent."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -16,6 +16,8 @@ T = TypeVar("T")
 BATCH, AGAIN = 50, 3
 # What was asked for last has been released by then, in real seconds.
 OVER_S = 0.2
+# Real seconds without a request, about as long as a batch takes.
+REST_S = 1.0
 
 
 @dataclass(slots=True)
@@ -37,7 +39,7 @@ class LateBatches:
                 self.lateness = self.lateness.plus(first)
                 if first.late:
                     self.again.append(sum(self._sent(pool, batch, ask).late > 0 for _ in range(AGAIN)))
-                    if self.again[-1] == AGAIN:
+                    if self.again[-1] == AGAIN and not self._late_at_rest():
                         self.causes.append(f"Streams are late beside these, each time: {batch!r:.2000}")
 
     def _sent(self, pool: ThreadPoolExecutor, batch: list[T], ask: Callable[[T], None]) -> Lateness:
@@ -46,6 +48,15 @@ class LateBatches:
             pass
         time.sleep(OVER_S)
         return Lateness.of(self.child).since(before)
+
+    def _late_at_rest(self) -> bool:
+        """Whether streams are late while nothing is sent, in as many times as a batch was sent again."""
+        for _ in range(AGAIN):
+            before = Lateness.of(self.child)
+            time.sleep(REST_S)
+            if Lateness.of(self.child).since(before).late:
+                return True
+        return False
 
     def __str__(self) -> str:
         return f"{self.lateness}; of late batches late again, of {AGAIN} times each: {self.again or 'none'}"
