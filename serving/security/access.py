@@ -2,7 +2,7 @@
 
 import ipaddress
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -47,9 +47,12 @@ class Access:
         api, admin = (tuple(map(digest, keys)) for keys in (api_keys(options), admin_keys(options)))
         return Access(api, admin, is_loopback(options.host))
 
-    def denied(self, need: Need, authorization: str) -> AccessDenial | None:
-        """Return the denial of a call with this header, or metadata; None if it is let in. The admin's key opens
-        all."""
+    def denied(self, need: Need, authorization: str, strange: Callable[[], str] = lambda: "") -> AccessDenial | None:
+        """Return the denial of a call with this header, or metadata; None if it is let in. The admin's key opens all.
+
+        `strange` tells why a call that came from this machine is not its own ("" if it is): where there is no admin
+        key, it is not the admin's.
+        """
         if need is Need.NOTHING:
             return None
         # Both always: how long it takes says nothing about which keys there are.
@@ -58,7 +61,10 @@ class Access:
             return None
         if self.api and not is_client and (need is Need.API_KEY or not self.admin):
             return AccessDenial(True, f"This server wants one of its API keys: {WANTED}.")
-        return self._not_admin(is_client) if need is Need.ADMIN_KEY else None
+        if need is Need.API_KEY:
+            return None
+        denied = self._not_admin(is_client)
+        return AccessDenial(False, why) if denied is None and (why := strange()) else denied
 
     def _not_admin(self, is_client: bool) -> AccessDenial | None:
         """Return the denial of whoever is not the admin, but may be a client; None if everybody is let in."""
@@ -71,11 +77,6 @@ class Access:
             "This is the admin's, and there is no admin yet: the server listens beyond this machine, and was given no "
             "key for it with --admin-key-file or FORESERVE_ADMIN_KEY.",
         )
-
-    @property
-    def open_admin(self) -> bool:
-        """Tell whether whoever is on this machine may make the admin's calls, if he has any key that there is."""
-        return self.loopback and not self.admin
 
 
 def shows(authorization: str, digests: Iterable[bytes]) -> bool:

@@ -47,12 +47,9 @@ class GrpcGuard(grpc.aio.ServerInterceptor):
         return await continuation(handler_call_details) if denied is None else _refusing(denied)
 
     def _denied(self, need: Need, metadata: Iterable[tuple[str, str | bytes]]) -> AccessDenial | None:
+        told = {name for name, value in metadata if value}
         shown = next((text(value) for name, value in metadata if name == "authorization"), "")
-        denied = self._access.denied(need, shown)
-        open_admin = need is Need.ADMIN_KEY and self._access.open_admin
-        if denied is None and open_admin and any(name in FORWARDED and value for name, value in metadata):
-            return AccessDenial(False, PROXIED)
-        return denied
+        return self._access.denied(need, shown, lambda: PROXIED if any(name in FORWARDED for name in told) else "")
 
 
 def _refusing(denied: AccessDenial) -> Any:

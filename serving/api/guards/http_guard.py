@@ -71,11 +71,7 @@ class HttpGuard:
             await send({"type": "websocket.close", "code": 1008, "reason": denied.sentence[:120]})
 
     def _denied(self, scope: Any) -> AccessDenial | None:
-        need = need_of(scope)
-        denied = self._access.denied(need, header(scope, b"authorization"))
-        if denied is None and need is Need.ADMIN_KEY and self._access.open_admin and (why := strange(scope)):
-            return AccessDenial(False, why)
-        return denied
+        return self._access.denied(need_of(scope), header(scope, b"authorization"), lambda: strange(scope))
 
 
 def strange(scope: Any) -> str:

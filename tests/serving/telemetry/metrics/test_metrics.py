@@ -260,13 +260,13 @@ def test_a_window_has_the_last_second_and_never_more_than_all_of_it(gaps: list[t
 @pytest.mark.parametrize("every_s", [0.02, 0.5, 2.0])
 def test_a_window_between_sparse_steps_is_mostly_idle(every_s: float) -> None:
     """A step of 10 ms, with 1 J and 2 MB from the external memory, now and then."""
-    window, seen = Window(), list[tuple[float, float, float]]()
+    window, seen = Window(), list[tuple[float, float]]()
     for number in range(1, 400):
         window.add(record(start_s=number * every_s, latency_s=0.01, energy_j=(1.0, 0.0, 0.0, 0.0, 0.0)))
         looks_s = [number * every_s + 0.01 + share * (every_s - 0.01) for share in (0.0, 0.25, 0.5, 0.75)]
         if number * every_s > 2:
-            seen += [(window.power_w(at_s, IDLE_W), window.busy_share(at_s), 1.0) for at_s in looks_s]
-    for power_w, busy, _ in seen:
+            seen += [(window.power_w(at_s, IDLE_W), window.busy_share(at_s)) for at_s in looks_s]
+    for power_w, busy in seen:
         assert busy <= 0.01 * (1 / every_s + 1) * (1 + 1e-9)
         assert power_w == pytest.approx(busy / 0.01 + IDLE_W * (1 - busy))
 
