@@ -55,9 +55,9 @@ class RemoteModel:
         cost: StepCost = self._rpc.call("move", StepCost, self.spec, to_hb, to_ext, ext_bytes_per_s)
         return cost
 
-    def swap(self, plan: StepPlan, before: Mix | None, ext_bytes_per_s: float | None) -> StepCost:
+    def swap(self, plan: StepPlan, before: Mix | None, depth: int, ext_bytes_per_s: float | None) -> StepCost:
         """Return the cost of placing a plan's experts in HB, as `StepOptions.swap` does."""
-        cost: StepCost = self._rpc.call("swap", StepCost, self.spec, plan, before, ext_bytes_per_s)
+        cost: StepCost = self._rpc.call("swap", StepCost, self.spec, plan, before, depth, ext_bytes_per_s)
         return cost
 
 

@@ -42,10 +42,12 @@ class DeviceModels:
         with self._lock:
             return self._load(spec).move(to_hb, to_ext, ext_bytes_per_s)
 
-    def swap(self, spec: DeviceSpec, plan: StepPlan, before: Mix | None, ext_bytes_per_s: float | None) -> StepCost:
+    def swap(
+        self, spec: DeviceSpec, plan: StepPlan, before: Mix | None, depth: int, ext_bytes_per_s: float | None
+    ) -> StepCost:
         """Return the cost of placing a plan's experts in a device's HB, as `StepOptions.swap` does."""
         with self._lock:
-            return self._load(spec).swap(plan, before, ext_bytes_per_s)
+            return self._load(spec).swap(plan, before, depth, ext_bytes_per_s)
 
     def _load(self, spec: DeviceSpec) -> StepOptions:
         if spec not in self._loaded:

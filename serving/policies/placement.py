@@ -57,7 +57,7 @@ class ExpertPlacement:
             return PlacedPlan(plan)
         self._judged = tuple(batch.ids)
         after = replace(plan, placed=mix)
-        swap = self._model.swap(after, self._placed, ext_bytes_per_s)
+        swap = self._model.swap(after, self._placed, depth, ext_bytes_per_s)
         if not self._always and self._saved_s(batch, mix, depth, ext_bytes_per_s) <= swap.latency_s:
             return PlacedPlan(plan)
         self._placed = mix

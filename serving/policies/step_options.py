@@ -84,7 +84,7 @@ class StepModel(Protocol):
 
     def move(self, to_hb: int, to_ext: int, ext_bytes_per_s: float | None) -> StepCost: ...
 
-    def swap(self, plan: StepPlan, before: Mix | None, ext_bytes_per_s: float | None) -> StepCost: ...
+    def swap(self, plan: StepPlan, before: Mix | None, depth: int, ext_bytes_per_s: float | None) -> StepCost: ...
 
 
 class StepOptions:
@@ -169,10 +169,15 @@ class StepOptions:
         size = self.device.kv_bytes_per_token
         return self.device.transfer(to_hb * size, to_ext * size, ext_bytes_per_s)
 
-    def swap(self, plan: StepPlan, before: Mix | None, ext_bytes_per_s: float | None = None) -> StepCost:
-        """Return the cost of placing `plan`'s experts where those of the mix `before` were. Raise ValueError for a
-        device that knows no topics."""
-        return self.device.swap_cost(plan, before, ext_bytes_per_s)
+    def swap(
+        self, plan: StepPlan, before: Mix | None, depth: int = PLAIN, ext_bytes_per_s: float | None = None
+    ) -> StepCost:
+        """Return the cost of placing `plan`'s experts where those of the mix `before` were, for steps that draft to a
+        `depth`: HB holds slices of them then, if its draft is made of these. Raise ValueError for a device that knows
+        no topics, or a depth that it can't draft to."""
+        drafts = depth != PLAIN and plan.decodes.any()
+        shape = self._shape(plan, depth, ext_bytes_per_s, plan.draft) if drafts else None
+        return self.device.swap_cost(dataclasses.replace(plan, draft=shape), before, ext_bytes_per_s)
 
     def acceptance(self, plan: StepPlan) -> Acceptance:
         """Return the acceptance rate of the sequences of `plan` that decode, at the calibrated depth, with the pool for

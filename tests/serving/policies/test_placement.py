@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_model.experts.topic_usage import read_usage
+from device_model.hb_xpu.tiered import TieredDevice
 from device_model.load import load_device
 from device_model.specs.spec import DeviceError
 from device_model.step import StepPlan
@@ -27,6 +28,8 @@ TABLE = read_usage(BUNDLED_MODEL / USAGE)
 DEVICE = load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b")
 DEVICE.know_topics(TABLE)
 WAYS = StepOptions(DEVICE)
+DRAFTING = StepOptions(load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", "elastic"))
+DRAFTING.device.know_topics(TABLE)
 FULL_SPEED = DEVICE.ext_bytes_per_s
 STRATUM = load_device("auto", "stratum-s", "olmoe-1b-7b")
 STRATUM.know_topics(TABLE)
@@ -88,6 +91,20 @@ def test_a_swap_is_paid_for_in_the_first_step() -> None:
     assert swapping.cost.energy_j > again.cost.energy_j
 
 
+@pytest.mark.parametrize("depth", [PLAIN, 4, 8])
+def test_before_steps_that_draft_the_slices_of_their_draft_are_brought_in(depth: int) -> None:
+    placing = ExpertPlacement(DRAFTING, TABLE, TOPIC, always=True)
+    placing.place(batch("legal", "legal"), depth, FULL_SPEED)
+    decoding = msgspec.structs.replace(batch("math", "math"), released=[1, 7])
+    placed = placing.place(decoding, depth, FULL_SPEED)
+    draft = DRAFTING.device.draft
+    assert placed.swap is not None and draft is not None and isinstance(DRAFTING.device, TieredDevice)
+    plan = dataclasses.replace(placed.plan, draft=draft.shape_at(depth) if depth else None)
+    swap = DRAFTING.device.swap(plan, TABLE.mix(np.array([TABLE.index("legal")])))
+    assert placed.swap.traffic.ext_bytes == pytest.approx(swap.bytes)
+    assert swap.bytes / swap.taken_in == pytest.approx(DRAFTING.device.size.expert_bytes * (4.5 / 8.5 if depth else 1))
+
+
 def test_where_no_table_is_or_no_experts_can_be_placed_it_is_said() -> None:
     untabled = Scenario(placement="topic", token_model="foreserve-tiny")
     with pytest.raises(DeviceError, match=USAGE):
@@ -120,7 +137,7 @@ def test_always_is_at_each_other_mix_and_costs_what_the_device_model_says(
         if placed.plan.placed == before:
             assert placed.swap is None
         else:
-            cost = model.swap(placed.plan, before, FULL_SPEED)
+            cost = model.swap(placed.plan, before, PLAIN, FULL_SPEED)
             assert placed.swap == (cost if cost.latency_s else None)
         before = placed.plan.placed
 
