@@ -20,18 +20,35 @@ Headers = Iterable[tuple[str | bytes, str | bytes]]
 
 
 @dataclass(slots=True)
+class Choices:
+    """The `n` sequences that a client asked for in one request. Of those that have `ended` the longest had `longest`
+    tokens."""
+
+    n: int = 1
+    ended: int = 0
+    longest: int = 0
+
+    def end(self, tokens: int) -> bool:
+        """Take note that one has ended, with so many tokens; tell whether it was the last."""
+        self.ended += 1
+        self.longest = max(self.longest, tokens)
+        return self.ended == self.n
+
+
+@dataclass(slots=True)
 class Call:
     """An HTTP request or a gRPC call: what it brings, and what its answer must carry.
 
     `headers` are HTTP's, or gRPC's metadata, with names in lower case. `body` holds our own fields of the request's
     body. `answer` are headers for the response, `counted` the tokens that rate limits charged, and `admitted` its
-    requests that are admitted, by vLLM's id. `at_end` is called when the task that serves the call ends. `route` is the
-    path, or the full gRPC method; `status` the answer's status as HTTP (a number) or gRPC (a name) says it, where we
-    have seen it: of gRPC only failures. `refusal` is the reason of a refusal, if there was one. `wire` writes to the
-    connection past the application, where that is possible. `judging` are judgements of its requests, by the same ids,
-    that come from another process: nothing is answered before they are there. `recorded` tells whether the text was
-    recorded before (None: undecided), `needs_model` that it can't be; so it is until the request's fields have been
-    read. Devices could see its arrival from `posted_s` on (None: from when their schedulers had its requests).
+    requests that are admitted, by vLLM's id, as `choices` are the sequences of those that have begun. `at_end` is
+    called when the task that serves the call ends. `route` is the path, or the full gRPC method; `status` the answer's
+    status as HTTP (a number) or gRPC (a name) says it, where we have seen it: of gRPC only failures. `refusal` is the
+    reason of a refusal, if there was one. `wire` writes to the connection past the application, where that is possible.
+    `judging` are judgements of its requests, by the same ids, that come from another process: nothing is answered
+    before they are there. `recorded` tells whether the text was recorded before (None: undecided), `needs_model` that
+    it can't be; so it is until the request's fields have been read. Devices could see its arrival from `posted_s` on
+    (None: from when their schedulers had its requests).
     """
 
     arrival_s: float
@@ -49,6 +66,7 @@ class Call:
     counted: int = 0
     posted_s: float | None = None
     admitted: dict[str, AdmissionRequest] = field(default_factory=dict)
+    choices: dict[str, Choices] = field(default_factory=dict)
     at_end: list[Callable[[], None]] = field(default_factory=list)
 
     def header(self, wanted: str) -> str:
@@ -92,6 +110,12 @@ def arrival_s(clock: WallClock) -> float:
     """Return the emulated instant at which the current call arrived; now, where there is no call."""
     call = _call.get()
     return clock.now() if call is None else call.arrival_s
+
+
+def choices_of(id: str, n: int) -> Choices:
+    """Return what sequences of one request share, of the current call's request `id`, that is for `n` of them."""
+    call = _call.get()
+    return Choices(n) if n == 1 or call is None else call.choices.setdefault(id, Choices(n))
 
 
 def text(raw: str | bytes) -> str:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from serving.call import Call
+from serving.call import Call, Choices
 from serving.types import NEVER, Chunk, Release, Request
 
 
@@ -14,23 +14,22 @@ from serving.types import NEVER, Chunk, Release, Request
 class Flight:
     """A request in flight: all that is needed to begin it again on another instance of any actor.
 
-    `core_request` is vLLM's own (`EngineCoreRequest`), handed to the token source as it is; `slo` names the
-    request's class, or is ""; `n` is the number of sequences that its client asked for at once. Of its prompt,
-    `shareable` tokens are in blocks that others may have in common, and `cached` are those that the device had when it
-    began. `opened` tells that
-    a device has had a buffer for its tokens; `sent_to` is the device it was sent to last, and the state of its link
-    then. `call` brought the request; `rank` is the data-parallel rank that it named; `source` is the index of the
-    token source that makes its tokens (None: not chosen), and `moved` tells that it was another's, and has got no
-    further since; `classified_s` are the begin and end of finding its topic; `recorded` is its whole answer where
-    vLLM makes none; `finish` is why it ended. `sink` gets vLLM's outputs of a request from a front end in another
-    process. Instants are emulated.
+    `core_request` is vLLM's own (`EngineCoreRequest`), handed to the token source as it is; `slo` names the request's
+    class, or is ""; `choices` are the sequences that its client asked for at once. Of its prompt, `shareable` tokens
+    are in blocks that others may have in common, and `cached` are those that the device had when it began. `opened`
+    tells that a device has had a buffer for its tokens; `sent_to` is the device it was sent to last, and the state of
+    its link then. `call` brought the request; `rank` is the data-parallel rank that it named; `source` is the index of
+    the token source that makes its tokens (None: not chosen), and `moved` tells that it was another's, and has got no
+    further since; `classified_s` are the begin and end of finding its topic; `recorded` is its whole answer where vLLM
+    makes none; `finish` is why it ended. `sink` gets vLLM's outputs of a request from a front end in another process.
+    Instants are emulated.
     """
 
     core_request: object
     request: Request
     device: int
     slo: str = ""
-    n: int = 1
+    choices: Choices = field(default_factory=Choices)
     tokens: list[int] = field(default_factory=list)
     started_s: float | None = None
     preemptions: int = 0

@@ -14,7 +14,7 @@ from serving.admission.forecast_feed import ForecastFeed
 from serving.admission.request_options import InvalidOption
 from serving.admission.reservations import Admission
 from serving.admission_request import AdmissionRequest
-from serving.call import Call, arrival_s, current_call
+from serving.call import Call, arrival_s, choices_of, current_call
 from serving.clock import WallClock
 from serving.cluster.batched_listeners import BatchedListeners
 from serving.cluster.dispatcher import Dispatcher, EmulationActors
@@ -141,7 +141,7 @@ class EmulatedCore(UtilityCalls):
             device=self._dispatcher.choose(described, request.data_parallel_rank),
             rank=request.data_parallel_rank,
             slo=admitted.slo,
-            n=admitted.n,
+            choices=choices_of(request.external_req_id, admitted.n),
             shareable=len(described.blocks) * self._prefixes.block_tokens,
             call=current_call(),
             classified_s=classified_s,

@@ -52,6 +52,7 @@ class Inbox(Generic[Message]):
         self._readers: dict[Wire, WireReader] = {}
         self._here: deque[memoryview] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed = False
 
     def start(self, take: Callable[[Message], object], drop: Drop, taken: Callable[[], object] = lambda: None) -> None:
         """Hand each message to `take` from now on, on the running loop, and report each dropped one to `drop`. Call
@@ -61,7 +62,11 @@ class Inbox(Generic[Message]):
         self._loop.add_reader(self._listener.fileno(), self._accept)
 
     def close(self) -> None:
-        """Take no more messages, and close the socket, though nothing was ever taken from it."""
+        """Take no more messages, and close the socket, though nothing was ever taken from it. A second time it does
+        nothing: vLLM shuts an engine down once more when it is collected."""
+        if self._closed:
+            return
+        self._closed = True
         if self._loop is not None:
             self._loop.remove_reader(self._listener.fileno())
         for reader in self._readers.values():

@@ -96,7 +96,7 @@ class Metrics(EdgeObserver):
         self.steps.on_tokens(news)
 
     def on_finish(self, flight: Flight) -> None:
-        self.requests.on_finish(flight, flight.finish, flight.n)
+        self.requests.on_finish(flight, flight.finish)
         self.service.on_finish(flight, flight.finish)
         self._in_flight.remove(flight)
         self._look(flight.device)

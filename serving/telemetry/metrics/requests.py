@@ -174,17 +174,19 @@ class RequestMetrics:
             self._count_prompt(labels, flight)
             self.ttft.of(labels).observe(flight.ttft_s)
 
-    def on_finish(self, flight: Flight, reason: str, n: int) -> None:
-        """Record that a request ended, for `reason`; it was one of `n` that its client asked for at once."""
+    def on_finish(self, flight: Flight, reason: str) -> None:
+        """Record that a sequence ended, for `reason`; and its request, if it was the last of those that its client
+        asked for at once: vLLM counts `n`, and the longest of them, once a request."""
         labels = self._labels[flight.device]
         self.success.values[(*labels, reason)] += 1
         request, made = flight.request, len(flight.tokens)
         self.prompt_length.of(labels).observe(request.prompt_tokens)
         self.prompt_computed.of(labels).observe(request.prompt_tokens - flight.cached)
         self.generation_length.of(labels).observe(made)
-        self.max_generation.of(labels).observe(made)
         self.max_tokens.of(labels).observe(request.max_tokens)
-        self.params_n.of(labels).observe(n)
+        if flight.choices.end(made):
+            self.max_generation.of(labels).observe(flight.choices.longest)
+            self.params_n.of(labels).observe(flight.choices.n)
         self.request_preemptions.of(labels).observe(flight.preemptions)
         if flight.first_s is None:
             return

@@ -100,6 +100,15 @@ def test_a_seed_makes_completions_repeatable_and_choices_of_n_differ(client: ope
     assert free.choices[0].text != free.choices[1].text
 
 
+def test_metrics_count_n_once_a_request(emulator: ServerProcess, client: openai.OpenAI) -> None:
+    before = settled(emulator)
+    client.completions.create(**PLAIN | {"n": 3, "prompt": ["Once", "Twice"], "temperature": 1.0})
+    now = settled(emulator)
+    names = [f"vllm:request_{name}" for name in ("params_n_count", "params_n_sum", "max_num_generation_tokens_count")]
+    assert [now[name] - before.get(name, 0.0) for name in names] == [2, 6, 2]
+    assert now["vllm:request_generation_tokens_count"] - before["vllm:request_generation_tokens_count"] == 6
+
+
 def test_a_stop_string_ends_the_text_before_it(client: openai.OpenAI) -> None:
     options = {"model": MODEL, "prompt": "Once", "max_tokens": 64, "seed": 5}
     whole = client.completions.create(**options).choices[0].text

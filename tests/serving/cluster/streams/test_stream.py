@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 import pytest
 import torch
+import uvloop
 import zmq
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -327,7 +328,19 @@ def test_an_inbox_that_never_took_anything_is_closed_all_the_same(tmp_path: Path
     inbox.close()
     another: Inbox[list[int]] = Inbox(list[int], tmp_path, "edge", others=False)
     assert another.address == inbox.address
+    inbox.close()
+    connect(another.address).close()  # which is not closed with it
     another.close()
+
+
+def test_an_inbox_is_closed_once_more_though_its_loop_has_ended(tmp_path: Path) -> None:
+    async def started() -> Inbox[list[int]]:
+        inbox: Inbox[list[int]] = Inbox(list[int], tmp_path, "edge", others=False)
+        inbox.start(lambda _: None, lambda _: None)
+        inbox.close()
+        return inbox
+
+    uvloop.run(started()).close()
 
 
 def test_who_sends_to_a_slow_receiver_never_waits_and_nothing_is_lost(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
+from serving.call import Choices
 from serving.flight import TokenNews, mark
 from serving.scenario.scenario import Scenario
 from serving.simulation.simulator import Simulator
@@ -92,6 +93,20 @@ def test_preemptions_are_counted_by_request_and_in_all() -> None:
     assert value(registry, "request_num_preemptions_sum") == 2
     assert value(registry, "request_num_preemptions_count") == 2
     assert value(registry, "request_num_preemptions_bucket", le="1.0") == 1
+
+
+def test_choices_of_one_request_count_once_where_vllm_counts_requests() -> None:
+    metrics, registry = measured()
+    choices = Choices(3)
+    for tokens in (5, 8, 2):
+        assert registry.get_sample_value("vllm:request_params_n_count", LABELS) in (None, 0)
+        each = dataclasses.replace(flight(), choices=choices, tokens=[1] * tokens)
+        metrics.on_begin(each)
+        finish(metrics, each, "length")
+    assert value(registry, "request_generation_tokens_count") == 3
+    assert (value(registry, "request_params_n_count"), value(registry, "request_params_n_sum")) == (1, 3)
+    assert value(registry, "request_max_num_generation_tokens_count") == 1
+    assert value(registry, "request_max_num_generation_tokens_sum") == 8
 
 
 def cache_labels(registry: CollectorRegistry) -> list[dict[str, str]]:
