@@ -10,7 +10,7 @@ from typing import NamedTuple
 from prometheus_client import CollectorRegistry
 
 from serving.clock import VirtualClock, WallClock
-from serving.cluster.node import Node
+from serving.cluster.node import Node, State
 from serving.cluster.observer import EdgeObserver
 from serving.flight import Flight, TokenNews
 from serving.refusals import Refusal
@@ -82,6 +82,8 @@ class Metrics(EdgeObserver):
         self.devices.on_change(node)
         if not node.up:
             self.on_idle(node.index)
+        if node.state is State.GONE:
+            self.requests.forget(node.index)
 
     def on_begin(self, flight: Flight) -> None:
         self._in_flight.put(flight)

@@ -52,7 +52,7 @@ class RecentLoad(EdgeObserver):
         recent.prompts.extend((flight.request.prompt_tokens, flight.cached) for flight in news.first)
 
     def of_all(self) -> dict[int, RankLoad]:
-        """Return the load of each device that there has been."""
+        """Return the load of each device that is not gone."""
         waiting = Counter[int]()
         for flight in self._requests.in_flight.flights:
             waiting[flight.device] += flight.request.prompt_tokens if flight.started_s is None else 0

@@ -46,6 +46,7 @@ class RequestMetrics:
         self._model, self._max_model_len = model, max_model_len
         self._labels: dict[int, Labels] = {}
         self._last: dict[int, DeviceLoad] = {}
+        self._gone: set[int] = set()
         self.in_flight = in_flight
         self._first: Counter[Labels] = Counter()
         self._make_histograms(max_model_len)
@@ -133,11 +134,11 @@ class RequestMetrics:
         self.on_idle(device)
 
     def loads(self) -> dict[int, DeviceLoad]:
-        """Return the running and waiting (not begun, or preempted) requests of each device. They are counted from those
-        in flight: a device that stands still makes no step that could tell."""
+        """Return the running and waiting (not begun, or preempted) requests of each device that is not gone. They are
+        counted from those in flight: a device that stands still makes no step that could tell."""
         unbegun = Counter(flight.device for flight in self.in_flight.flights if flight.started_s is None)
         loads = {}
-        for device in self._labels:
+        for device in self._labels.keys() - self._gone:
             total, last = self.in_flight.on(device), self._last.get(device, NO_LOAD)
             waiting = min(total, max(unbegun[device], last.waiting))
             loads[device] = DeviceLoad(total - waiting, waiting)
@@ -150,12 +151,22 @@ class RequestMetrics:
     def on_cache(self, device: int, block_tokens: int, blocks: int) -> None:
         """Record a device's KV cache, as inference gateways look for it; it changes with the device's condition. The
         concurrency is that of requests as long as the model's longest."""
+        self._forget_cache(device)
+        tokens = block_tokens * blocks
+        sizes = block_tokens, blocks, tokens, round(tokens / self._max_model_len, 4)
+        self.cache_config.values[(*self._labels[device], *map(str, sizes))] = 1
+
+    def forget(self, device: int) -> None:
+        """Drop what tells how full a device is, which is gone: to whoever chooses endpoints it would look idle. What
+        it counted stays, so that sums over devices don't fall."""
+        self._gone.add(device)
+        self._forget_cache(device)
+        self.kv_usage.values.pop(self._labels[device], None)
+
+    def _forget_cache(self, device: int) -> None:
         found = self.cache_config.values
         for labels in [labels for labels in found if labels[1] == str(device)]:
             del found[labels]
-        tokens = block_tokens * blocks
-        sizes = block_tokens, blocks, tokens, round(tokens / self._max_model_len, 4)
-        found[(*self._labels[device], *map(str, sizes))] = 1
 
     def on_tokens(self, news: TokenNews) -> None:
         """Record tokens of requests."""
@@ -203,8 +214,9 @@ class RequestMetrics:
         """Record that a device made a step."""
         labels = self._labels[record.device]
         self._last[record.device] = DeviceLoad(record.batch, record.waiting)
-        # A step that was under way when its device lost memory still held more than there is now.
-        self.kv_usage.values[labels] = min(1.0, record.kv_tokens / kv_capacity_tokens)
+        if record.device not in self._gone:
+            # A step that was under way when its device lost memory still held more than there is now.
+            self.kv_usage.values[labels] = min(1.0, record.kv_tokens / kv_capacity_tokens)
         # A step that ends a prompt gives a token beside those that it computes.
         self.iteration_tokens.of(labels).observe(record.new_tokens + record.accepted + self._first.pop(labels, 0))
         for name, total in self.counted.items():
@@ -232,9 +244,9 @@ class RequestMetrics:
 
     def on_idle(self, device: int) -> None:
         """Record that a device has nothing left to do."""
-        labels = self._labels[device]
         self._last.pop(device, None)
-        self.kv_usage.values[labels] = 0
+        if device not in self._gone:
+            self.kv_usage.values[self._labels[device]] = 0
 
     def on_refusal(self, reason: Reason) -> None:
         """Count a refused request."""
@@ -249,7 +261,7 @@ class RequestMetrics:
     def _by_reason(self) -> dict[Labels, float]:
         """Return waiting requests by vLLM's reasons; none is ever deferred here."""
         capacity = {(*labels, "capacity"): count for labels, count in self._waiting().items()}
-        return capacity | {(*labels, "deferred"): 0.0 for labels in self._labels.values()}
+        return capacity | {(*labels, "deferred"): 0.0 for *labels, _ in capacity}
 
     def _level(self, name: str, text: str, *labels: str, read: Read | None = None) -> Gauges:
         return Gauges(self._registry, f"vllm:{name}", text, ["model_name", "engine", *labels], read)

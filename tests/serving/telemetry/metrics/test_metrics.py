@@ -320,6 +320,12 @@ def test_a_device_that_is_gone_has_no_power_and_keeps_its_counters() -> None:
     assert registry.get_sample_value("foreserve_power_watts", {"device": "1"}) is None
     assert registry.get_sample_value("foreserve_busy_seconds_total", {"device": "1"}) == 0.02
     assert registry.get_sample_value("foreserve_tier_capacity_bytes", {"device": "1", "tier": "hb"}) == 0
+    names = "num_requests_running", "num_requests_waiting", "num_requests_waiting_by_reason", "kv_cache_usage_perc"
+    levels = {f"vllm:{name}" for name in (*names, "cache_config_info")}
+    there = {(s.name, s.labels["engine"]) for f in registry.collect() if f.name in levels for s in f.samples}
+    assert there == {(name, "0") for name in levels}
+    assert metrics.recent_load.of_all().keys() == {0}
+    assert registry.get_sample_value("vllm:generation_tokens_total", {"model_name": "m", "engine": "1"}) == 0
 
 
 # Series of a device, and of the rest, that all which can happen leaves behind at most: buckets count.
