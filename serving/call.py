@@ -44,11 +44,12 @@ class Call:
     requests that are admitted, by vLLM's id, as `choices` are the sequences of those that have begun. `at_end` is
     called when the task that serves the call ends. `route` is the path, or the full gRPC method; `status` the answer's
     status as HTTP (a number) or gRPC (a name) says it, where we have seen it: of gRPC only failures. `refusal` is the
-    reason of a refusal, if there was one. `wire` writes to the connection past the application, where that is possible.
-    `judging` are judgements of its requests, by the same ids, that come from another process: nothing is answered
-    before they are there. `recorded` tells whether the text was recorded before (None: undecided), `needs_model` that
-    it can't be; so it is until the request's fields have been read. Devices could see its arrival from `posted_s` on
-    (None: from when their schedulers had its requests).
+    reason of a refusal, if there was one; it is `answered` once the task has ended that serves it, though text may
+    still be made for it, in the background. `wire` writes to the connection past the application, where that is
+    possible. `judging` are judgements of its requests, by the same ids, that come from another process: nothing is
+    answered before they are there. `recorded` tells whether the text was recorded before (None: undecided),
+    `needs_model` that it can't be; so it is until the request's fields have been read. Devices could see its arrival
+    from `posted_s` on (None: from when their schedulers had its requests).
     """
 
     arrival_s: float
@@ -59,6 +60,7 @@ class Call:
     route: str = ""
     status: str = ""
     refusal: Exception | None = None
+    answered: bool = False
     wire: "Wire | None" = None
     recorded: bool | None = None
     needs_model: bool = True
@@ -80,6 +82,7 @@ class Call:
 
     def end(self, _task: object) -> None:
         """End the call: it has been answered, or broken off."""
+        self.answered = True
         while self.at_end:
             self.at_end.pop()()
 

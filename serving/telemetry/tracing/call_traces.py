@@ -69,7 +69,7 @@ class CallTraces(EdgeObserver):
             self._leave(flight.request.id)
             sequence, call_trace = found
             sequence.ended_s = flight.last_s if not sequence.failed else self._clock.now()
-            if flight.call is None:
+            if flight.call is None or flight.call.answered:
                 call_trace.ended_s = sequence.ended_s
             self._end(call_trace)
 

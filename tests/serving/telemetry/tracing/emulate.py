@@ -91,9 +91,10 @@ class Edge:
         flight.finish = reason
         for observer in self.observers:
             observer.on_finish(flight)
-        if flight.call is not None and not any(other.call is flight.call for other in self.flights.values()):
+        call = flight.call
+        if call and not call.answered and not any(other.call is call for other in self.flights.values()):
             for observer in self.observers:
-                observer.on_answer(flight.call)
+                observer.on_answer(call)
 
     def run(self) -> "Edge":
         while self.flights:

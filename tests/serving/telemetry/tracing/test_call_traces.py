@@ -215,6 +215,16 @@ def test_a_call_is_told_once_its_last_request_has_ended_even_if_it_was_answered_
     assert len(edge.told) == 1
 
 
+def test_a_call_whose_text_is_made_in_the_background_is_told_when_it_is_made() -> None:
+    edge = Edge()
+    call = Call(0.0, route="/v1/responses", status="200")
+    call.at_end.append(lambda: edge.call_traces.on_answer(call))
+    call.end(None)
+    assert edge.told == []
+    edge.finish(edge.submit(Request("a", 0.0, 100, 20), call), "length")
+    assert [story.call for story in edge.told] == [call]
+
+
 def test_targets_are_told_and_whether_they_were_met() -> None:
     edge = Edge()
     edge.submit(Request("slow", 0.0, 100, 4, ttft_s=1e-6))
