@@ -17,7 +17,8 @@ from serving.load.tails import FAMILIES, ModelledLatency, modelled_latency
 
 SETTLE_S, SETTLE_TRIES = 0.25, 8  # Actors ship their counts in batches, so the last ones come after the last token.
 
-OURS = ("foreserve_", *FAMILIES.values())
+PROMPTS, CACHED = "vllm:prompt_tokens_total", "vllm:prompt_tokens_cached_total"
+OURS = ("foreserve_", PROMPTS, CACHED, *FAMILIES.values())
 DELIVERY = "foreserve_delivery_delay_seconds"
 
 ReadMetrics = Callable[[], Awaitable[str | None]]
@@ -48,6 +49,7 @@ class Fidelity(HostPace):
     modelled: Mapping[str, ModelledLatency]  # The devices' own latencies, by their names in FAMILIES.
     tpot_mean_s: float | None = None  # The devices' own, of the requests that have ended.
     lateness_p99_s: float | None = None  # At most: the upper bound of a bucket.
+    cached_share: float = 0.0  # Of the prompts' tokens, those that were in the devices' KV caches.
 
     @property
     def joules_per_token(self) -> float | None:
@@ -116,6 +118,7 @@ def difference(before: Snapshot, after: Snapshot | None) -> Fidelity:
         count = grew(f"{histogram}_count")
         return scale * grew(f"{histogram}_sum") / count if count > 0 else None
 
+    prompt_tokens = grew(PROMPTS)
     speed, delays = after.speed, modelled_latency(_grown(before, after, DELIVERY))
     return Fidelity(
         info=after.info,
@@ -132,6 +135,7 @@ def difference(before: Snapshot, after: Snapshot | None) -> Fidelity:
         modelled=_modelled(before, after),
         tpot_mean_s=mean(FAMILIES["tpot"], 1.0),
         lateness_p99_s=_times(speed, delays.at_most_s(0.99) if delays else None),
+        cached_share=grew(CACHED) / prompt_tokens if prompt_tokens else 0.0,
     )
 
 

@@ -26,6 +26,7 @@ from serving.load.tails import (
 from serving.presentation.table import Table
 
 LAG_WORTH_SAYING_S = 0.005  # A client whose p99 is later than this was short of processor itself.
+MUCH_CACHED = 0.01  # Share of the prompts' tokens from which on it is said that caches had them.
 FEW_UNDERRUNS = 0.001  # Share of the tokens up to which late ones are counted, and no more is said.
 CLASS_LATENCIES = ("ttft", "tpot")
 MARKED = "What has a ? is this host's, longer than it can have been on the devices."
@@ -233,6 +234,9 @@ class Report:
             lines.append(Text(f"Modelled energy: {f.joules_per_token:.4g} J/token, of those released"))
         if f.recorded_tokens:
             lines.append(Text(f"Text: {f.recorded_share:.1%} of the tokens were recorded before (`serve --text`)"))
+        if f.cached_share >= MUCH_CACHED:
+            cached = f"Prompts: {f.cached_share:.1%} of their tokens were in KV caches, from an earlier turn or run"
+            lines.append(Text(f"{cached} (another --seed makes other words)"))
         if f.underrun_share > FEW_UNDERRUNS:
             late = f"{f.underrun_share:.1%} of the tokens were not ready when the hardware would have sent them"
             lines.append(Text(f"Lost fidelity: {late}", "yellow"))
@@ -289,6 +293,7 @@ def _fidelity_json(fidelity: Fidelity) -> dict[str, Any]:
         "released_tokens": fidelity.released_tokens,
         "recorded_tokens": fidelity.recorded_tokens,
         "recorded_share": fidelity.recorded_share,
+        "cached_share": fidelity.cached_share,
         "energy_j": fidelity.energy_j,
         "joules_per_token": fidelity.joules_per_token,
         "refused": fidelity.refusal(),

@@ -70,6 +70,15 @@ def test_the_devices_own_pace_between_tokens_and_the_tail_of_lateness_are_told()
     assert run(metrics(), metrics(100)).lateness_p99_s is None
 
 
+def test_prompts_that_caches_had_are_told_as_a_share():
+    def more(tokens: int, cached: int) -> str:
+        counts = (("prompt_tokens_total", tokens), ("prompt_tokens_cached_total", cached))
+        return "".join(f'vllm:{name}{{engine="{engine}"}} {count}\n' for name, count in counts for engine in "01")
+
+    assert run(metrics() + more(100, 90), metrics() + more(300, 140)).cached_share == 0.25
+    assert run(metrics(), metrics()).cached_share == 0.0
+
+
 def test_lateness_is_put_on_the_emulated_clock():
     f = run(metrics(speed=0.1), metrics(100, 2.0, 0.5, tokens=100, speed=0.1))
     assert f.lateness_mean_s == pytest.approx(0.0005)

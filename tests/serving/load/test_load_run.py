@@ -246,6 +246,7 @@ def test_the_reports_keys_stay():
             "released_tokens",
             "recorded_tokens",
             "recorded_share",
+            "cached_share",
             "energy_j",
             "joules_per_token",
             "refused",

@@ -54,6 +54,7 @@ def test_users_in_sessions(emulator, tmp_path):
         assert run.returncode == 0, run.stderr
         report = json.loads(run.stdout)
         assert not report["errors"] and report["clock"] == "emulated"
+        assert 0.3 < report["emulator"]["cached_share"] < 1
         assert (report["completed"], report["output_tokens"]) == (24, 24 * 8)
         assert set(report["slo_classes"]) == {"batch"}
         asked = sum(ask.prompt_tokens for ask, _ in served(Source(load_workload(tmp_path / "w.toml"))))
