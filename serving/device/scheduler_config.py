@@ -6,18 +6,20 @@ from serving.scheduler.config import Limits, SchedulerRules
 
 
 def limits_of(scenario: Scenario, device_limits: DeviceLimits) -> Limits:
-    """Return the scheduler's limits for a device of a scenario."""
+    """Return the scheduler's limits for a device of a scenario, in the condition of `device_limits`."""
     return Limits(
         scenario.max_num_seqs,
         scenario.max_num_batched_tokens,
         device_limits.kv_capacity_tokens,
         scenario.block_tokens,
         device_limits.spill_tokens,
+        device_limits.prefill_base_s,
+        device_limits.prefill_token_s,
     )
 
 
 def rules_of(scenario: Scenario, device_limits: DeviceLimits) -> SchedulerRules:
-    """Return the scheduler's rules, with the device's prefill times."""
+    """Return the scheduler's rules for a device of a scenario."""
     return SchedulerRules(
         batching=scenario.batching,
         prefill=scenario.prefill,
@@ -29,7 +31,5 @@ def rules_of(scenario: Scenario, device_limits: DeviceLimits) -> SchedulerRules:
         lookahead=device_limits.deepest if scenario.mode != "fixed-ar" else 0,
         patience_s=scenario.patience_s,
         hold_s=scenario.topic_hold_s,
-        prefill_base_s=device_limits.prefill_base_s,
-        prefill_token_s=device_limits.prefill_token_s,
         schedules_ahead=device_limits.schedules_ahead,
     )

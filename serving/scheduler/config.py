@@ -1,6 +1,8 @@
 """A scheduler's configuration: the limits of its device, and the names of its policies."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -24,9 +26,11 @@ NO_FAIRNESS, BY_TOKENS = FAIRNESS = ("none", "tokens")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """A device's capacity: sequences and tokens of one step, and tokens of the KV cache, in blocks.
+    """A device's capacity in its present condition: sequences and tokens of one step, and tokens of the KV cache, in
+    blocks.
 
-    `spill_tokens`: room beside the KV cache for spilled tokens.
+    `spill_tokens`: room beside the KV cache for spilled tokens. A prompt takes `prefill_base_s` a chunk + tokens x
+    `prefill_token_s`, in emulated seconds.
     """
 
     max_num_seqs: int
@@ -34,6 +38,8 @@ class Limits:
     kv_capacity_tokens: int
     block_tokens: int = 16
     spill_tokens: int = 0
+    prefill_base_s: float = 0.0
+    prefill_token_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +47,8 @@ class SchedulerRules:
     """The policies of a scheduler, by their names; the lists above are what is allowed.
 
     `prefill_chunk`: most prompt tokens in one step (0: as many as the step takes). `lookahead`: tokens that a drafting
-    step may add to a sequence beside its own. `patience_s`, `hold_s`: see `policies.waiting_queue.Terms`, as for
-    `prefill_base_s` a chunk + tokens x `prefill_token_s`, the seconds of a prompt. Times are emulated. With `kv_events`
-    it tells what becomes of the prefix cache; with `keep_answers`, blocks of answers are found again once it is told
+    step may add to a sequence beside its own. `patience_s`, `hold_s`: see `policies.waiting_queue.Terms`. Times are
+    emulated. With `kv_events` it tells what becomes of the prefix cache; with `keep_answers`, blocks of answers are found again once it is told
     (`Scheduler.remember`) what they say. With `schedules_ahead` a step is planned while the one before it runs, as vLLM
     does on GPUs: who comes meanwhile is in none of both.
     """
@@ -57,26 +62,26 @@ class SchedulerRules:
     lookahead: int = 0
     patience_s: float = 10.0
     hold_s: float = 0.0
-    prefill_base_s: float = 0.0
-    prefill_token_s: float = 0.0
     kv_events: bool = False
     keep_answers: bool = False
     schedules_ahead: bool = False
 
-    def queue(self) -> WaitingQueue:
-        """Return an empty queue of the batching policy, fair between keys if `fair` says so."""
-        return FairQueue(self._queue) if self.fairness == BY_TOKENS else self._queue()
+    def queue(self, prefill_s: Callable[[int], float]) -> WaitingQueue:
+        """Return an empty queue of the batching policy, fair between keys if `fairness` says so. `prefill_s(tokens)`:
+        the emulated seconds that the device takes for a prompt now."""
+        terms = Terms(self.patience_s, prefill_s, self.hold_s)
+        return FairQueue(partial(self._queue, terms)) if self.fairness == BY_TOKENS else self._queue(terms)
 
-    def prefill_s(self, tokens: int) -> float:
-        """Return the emulated seconds that the device takes for a prompt of `tokens` tokens, each chunk of it its own
-        step."""
-        chunks = -(-tokens // self.prefill_chunk) if self.prefill_chunk else 1
-        return chunks * self.prefill_base_s + tokens * self.prefill_token_s
-
-    def _queue(self) -> WaitingQueue:
+    def _queue(self, terms: Terms) -> WaitingQueue:
         policy = import_module(f"serving.policies.batching.{self.batching.replace('-', '_')}")
-        queue: WaitingQueue = policy.Queue(Terms(self.patience_s, self.prefill_s, self.hold_s))
+        queue: WaitingQueue = policy.Queue(terms)
         return queue
+
+
+def prefill_s(limits: Limits, rules: SchedulerRules, tokens: int) -> float:
+    """Return the emulated seconds that a device takes for a prompt of `tokens` tokens, each chunk of it its own step."""
+    chunks = -(-tokens // rules.prefill_chunk) if rules.prefill_chunk else 1
+    return chunks * limits.prefill_base_s + tokens * limits.prefill_token_s
 
 
 def most_prompt_tokens(limits: Limits, rules: SchedulerRules) -> int:

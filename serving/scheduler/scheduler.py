@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from serving.policies.fairness import FairQueue
 from serving.scheduler.arrivals import Arrivals
-from serving.scheduler.config import DECODE_FIRST, MIXED, SPILL, Limits, SchedulerRules, most_prompt_tokens
+from serving.scheduler.config import DECODE_FIRST, MIXED, SPILL, Limits, SchedulerRules, most_prompt_tokens, prefill_s
 from serving.scheduler.decode_group import DecodeGroup
 from serving.scheduler.kv_cache import KvCache
 from serving.scheduler.outlook import AnswerShare, outlook
@@ -31,7 +31,7 @@ class Scheduler:
         self._apart: dict[str, Sequence] = {}
         self._waiting: dict[str, Sequence] = {}
         self._coming = Arrivals()
-        self._queue = self.rules.queue()
+        self._queue = self.rules.queue(self._prefill_s)
         self._fair = self._queue if isinstance(self._queue, FairQueue) else None
         self._topics: Counter[str] = Counter()
         self._batch: Batch | None = None
@@ -57,9 +57,13 @@ class Scheduler:
             (self._coming if sequence.request in self._coming else self._queue).remove(sequence.request)
 
     def limit(self, limits: Limits) -> None:
-        """Set the limits from the next step on; sequences beyond the KV cache's new room are preempted."""
+        """Set the limits from the next step on; sequences beyond the KV cache's new room are preempted. Who waits keeps
+        the place in the queue that a prompt's seconds had until now given it."""
         self.limits = limits
         self.kv.resize(limits.kv_capacity_tokens)
+
+    def _prefill_s(self, tokens: int) -> float:
+        return prefill_s(self.limits, self.rules, tokens)
 
     def flush(self) -> bool:
         """Empty the prefix cache, unless sequences run. Return whether it is empty now."""

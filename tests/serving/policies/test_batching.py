@@ -16,7 +16,7 @@ PREFILL_S = 0.2
 
 
 def rules(batching: str, hold_s: float = 0.0, patience_s: float = 5.0) -> SchedulerRules:
-    return SchedulerRules(batching, patience_s=patience_s, hold_s=hold_s, prefill_base_s=PREFILL_S)
+    return SchedulerRules(batching, patience_s=patience_s, hold_s=hold_s)
 
 
 def request(id: str, at_s: float = 0.0, topic: str = "", ttft_s: float = NEVER, priority: int = 0) -> Request:
@@ -24,7 +24,7 @@ def request(id: str, at_s: float = 0.0, topic: str = "", ttft_s: float = NEVER, 
 
 
 def queue_of(batching: str, *requests: Request, hold_s: float = 0.0) -> WaitingQueue:
-    queue = rules(batching, hold_s).queue()
+    queue = rules(batching, hold_s).queue(lambda _: PREFILL_S)
     for each in requests:
         queue.push(each)
     return queue
@@ -124,7 +124,7 @@ def test_nobody_who_must_begin_now_waits_for_one_who_need_not_because_of_a_topic
     """Bounded waiting: from its latest start on, a request waits only for those whose own was before."""
     requests = sorted((request(str(i), *each) for i, each in enumerate(of)), key=lambda each: each.arrival_s)
     terms = rules("topic-aware", hold_s=1.0)
-    queue, at, running, coming = terms.queue(), 0.0, Counter[str](), list(requests)
+    queue, at, running, coming = terms.queue(lambda _: PREFILL_S), 0.0, Counter[str](), list(requests)
 
     def latest(each: Request) -> float:
         return min(each.deadline_s - PREFILL_S, each.arrival_s + terms.patience_s)

@@ -13,7 +13,7 @@ NOBODY: Counter[str] = Counter()
 
 
 def queue() -> FairQueue:
-    made = SchedulerRules(fairness=BY_TOKENS).queue()
+    made = SchedulerRules(fairness=BY_TOKENS).queue(lambda _: 0.0)
     assert isinstance(made, FairQueue)
     return made
 

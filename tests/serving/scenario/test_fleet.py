@@ -177,6 +177,8 @@ def test_a_fault_leaves_what_it_says() -> None:
     sound = limits_of(spec)
     hb = limits_of(spec.in_condition(Fault("hb", 0.5).condition))
     assert hb.kv_capacity_tokens < sound.kv_capacity_tokens and hb.token_s > sound.token_s
+    slow = limits_of(spec.in_condition(Fault("lpddr", 0.5).condition))
+    assert slow.prefill_base_s > 1.5 * sound.prefill_base_s
 
 
 def test_a_law_that_nothing_obeys_is_refused() -> None:

@@ -13,7 +13,7 @@ from serving.device.pricing import ModelPricer
 from serving.device.slow_tier import SlowTier
 from serving.policies.modes import Modes
 from serving.policies.step_options import StepOptions
-from serving.scheduler.config import PREEMPTION, PREFILL, Limits, SchedulerRules
+from serving.scheduler.config import PREEMPTION, PREFILL, Limits, SchedulerRules, prefill_s
 from serving.scheduler.scheduler import Scheduler
 from serving.simulation.node import Outcome, VirtualNode
 from serving.types import NEVER, Batch, Done, Request, StepRecord
@@ -113,11 +113,43 @@ def test_who_is_preempted_is_computed_again_or_fetched(preemption: str) -> None:
 
 
 def test_the_least_urgent_is_preempted() -> None:
-    device = Device(TIGHT, batching="priority")
-    device.step(request("a", output=9, priority=1), request("b", output=9))
+    device = Device(TIGHT)
+    device.step(request("a", output=9, priority=1))
+    device.step(request("b", output=9))  # admitted last
     while not device.step().preemptions:
         pass
     assert device.batch.ids == ["b"]
+
+
+@pytest.mark.parametrize("aborted", [True, False])
+def test_room_for_spilled_tokens_is_free_again_once_they_have_gone(aborted: bool) -> None:
+    device = Device(replace(TIGHT, spill_tokens=12), preemption="spill")
+    device.step(request("a", output=9), request("b", output=12))
+    while not device.step().preemptions:
+        pass
+    assert device.batch.spilled_tokens == 12
+    if aborted:
+        device.scheduler.abort("b")
+    else:
+        while not device.step().fetched_tokens:
+            pass
+    device.step(request("c", output=12))
+    while not device.step().preemptions:
+        pass
+    assert device.batch.spilled_tokens > 0
+
+
+def test_in_another_condition_prompts_take_as_long_as_they_do_there() -> None:
+    limits = replace(ROOM, max_num_seqs=1, prefill_base_s=1.0)
+
+    def first(now: Limits) -> list[str]:
+        scheduler = Scheduler(limits, SchedulerRules("slo-aware"))
+        scheduler.limit(now)
+        for id, ttft_s in (("late", 5.0), ("in time", 15.0)):
+            scheduler.submit(Request(id, 0.0, 8, 1, ttft_s=ttft_s))
+        return scheduler.plan(0.0, 0.0, -1.0, Done()).ids
+
+    assert (first(limits), first(replace(limits, prefill_base_s=9.0))) == (["late"], ["in time"])
 
 
 def test_with_less_room_after_a_fault_sequences_leave_until_the_rest_fits() -> None:
@@ -157,12 +189,14 @@ def test_under_all_policies_every_request_gets_all_its_tokens_within_the_limits(
     ]
     for each in requests:
         scheduler.submit(each)
-    out, at, last, steps = dict.fromkeys((r.id for r in requests), 0), 0.0, -1.0, 0
+    out, at, last, steps, spilled = dict.fromkeys((r.id for r in requests), 0), 0.0, -1.0, 0, 0
     for _ in range(10_000):
         batch = scheduler.plan(at, at, last, Done(steps))
         steps = batch.horizon if batch.ids else 0
         assert len(batch.ids) <= 3 and sum(batch.new_tokens) <= 50
         assert batch.kv_tokens <= limits.kv_capacity_tokens
+        spilled += batch.spilled_tokens - batch.fetched_tokens
+        assert 0 <= spilled <= limits.spill_tokens
         of_prompts = (new for new, decodes in zip(batch.new_tokens, batch.decodes, strict=True) if not decodes)
         assert chunk == 0 or sum(of_prompts) <= chunk
         for id, emits in zip(batch.ids, batch.emits, strict=True):
@@ -203,9 +237,9 @@ def test_what_each_prefill_policy_does_to_tokens_in_between_and_to_the_first() -
 
 def test_a_prompt_takes_what_its_chunks_take() -> None:
     """Each streams the experts anew."""
-    rules = SchedulerRules(prefill_chunk=100, prefill_base_s=0.2, prefill_token_s=1e-4)
-    assert rules.prefill_s(250) == pytest.approx(3 * 0.2 + 0.025)
-    assert replace(rules, prefill_chunk=0).prefill_s(250) == pytest.approx(0.225)
+    limits = Limits(8, 8192, 10_000, prefill_base_s=0.2, prefill_token_s=1e-4)
+    assert prefill_s(limits, SchedulerRules(prefill_chunk=100), 250) == pytest.approx(3 * 0.2 + 0.025)
+    assert prefill_s(limits, SchedulerRules(), 250) == pytest.approx(0.225)
 
 
 KNOWN = [1, 2, 3, 4]
