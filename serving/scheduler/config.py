@@ -48,9 +48,9 @@ class SchedulerRules:
 
     `prefill_chunk`: most prompt tokens in one step (0: as many as the step takes). `lookahead`: tokens that a drafting
     step may add to a sequence beside its own. `patience_s`, `hold_s`: see `policies.waiting_queue.Terms`. Times are
-    emulated. With `kv_events` it tells what becomes of the prefix cache; with `keep_answers`, blocks of answers are found again once it is told
-    (`Scheduler.remember`) what they say. With `schedules_ahead` a step is planned while the one before it runs, as vLLM
-    does on GPUs: who comes meanwhile is in none of both.
+    emulated. With `kv_events` it tells what becomes of the prefix cache; with `keep_answers`, blocks of answers are
+    found again once it is told (`Scheduler.remember`) what they say. With `schedules_ahead` a step is planned while the
+    one before it runs, as vLLM does on GPUs: who comes meanwhile is in none of both.
     """
 
     batching: str = "fcfs"
@@ -79,7 +79,7 @@ class SchedulerRules:
 
 
 def prefill_s(limits: Limits, rules: SchedulerRules, tokens: int) -> float:
-    """Return the emulated seconds that a device takes for a prompt of `tokens` tokens, each chunk of it its own step."""
+    """Return the emulated seconds that a device takes for a prompt of `tokens` tokens, each chunk of it a step."""
     chunks = -(-tokens // rules.prefill_chunk) if rules.prefill_chunk else 1
     return chunks * limits.prefill_base_s + tokens * limits.prefill_token_s
 

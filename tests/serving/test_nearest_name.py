@@ -46,7 +46,9 @@ def test_a_name_with_one_letter_wrong_is_found(key: str, data: st.DataObject) ->
     wrong = key[:place] + data.draw(st.sampled_from(string.ascii_lowercase)) + key[place + 1 :]
     near = meant(wrong, KEYS)
     assert near.startswith(" (did you mean `") and near.endswith("`?)")
-    assert wrong in KEYS or near.removeprefix(" (did you mean `").removesuffix("`?)") in KEYS
+    found = near.removeprefix(" (did you mean `").removesuffix("`?)")
+    # Another name may be as near: `hardware_a` for `hardware_b`.
+    assert found == key or sum(one != other for one, other in zip(found, wrong, strict=True)) <= 1
 
 
 @given(st.sampled_from(["slo", "tau", "load", "mode", "swap", "chat"]), st.data())

@@ -21,9 +21,9 @@ REDIS = shutil.which("redis-server")
 GONE_S, BACK_S = 6.0, 15.0
 
 
-def free_port() -> int:
-    """Below those that Ray gives to its workers."""
-    for port in range(7000, 8000):
+def free_port(first: int) -> int:
+    """A free one of the 500 from `first` on, which is below those that Ray gives to its workers."""
+    for port in range(first, first + 500):
         with socket.socket() as sock:
             if sock.connect_ex(("127.0.0.1", port)):
                 return port
@@ -33,7 +33,7 @@ def free_port() -> int:
 @pytest.fixture
 def ray_on_redis(tmp_path: Path) -> Iterator[str]:
     assert REDIS is not None
-    redis_port, port = free_port(), free_port() + 1000
+    redis_port, port = free_port(7000), free_port(7500)
     command = [REDIS, "--port", str(redis_port), "--save", "", "--bind", "127.0.0.1", "--dir", str(tmp_path)]
     redis = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     environment = os.environ | {"RAY_REDIS_ADDRESS": f"127.0.0.1:{redis_port}", "RAY_AUTH_MODE": "disabled"}
@@ -48,9 +48,9 @@ def ray_on_redis(tmp_path: Path) -> Iterator[str]:
         assert found is not None
         yield found[0]
     finally:
-        # All of its processes know the address, and no other Ray has it.
+        # All of its processes know the folder, and no other Ray has it.
         for each in psutil.process_iter(["cmdline"]):
-            if any(f":{port}" in word or word.endswith(f"={port}") for word in each.info["cmdline"] or []):
+            if any(session in word for word in each.info["cmdline"] or []):
                 each.kill()
         redis.kill()
         shutil.rmtree(session, ignore_errors=True)

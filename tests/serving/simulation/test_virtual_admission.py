@@ -38,7 +38,7 @@ def test_requests_of_a_lost_device_go_on_elsewhere_with_all_their_tokens() -> No
     outcomes, records = Simulator(Scenario(devices=2, faults=LOST)).serve(crowd(200, 0.2))
     untouched, _ = Simulator(Scenario(devices=2)).serve(crowd(200, 0.2))
     assert all(len(each.tokens_s) == each.tokens == 80 and not each.refused for each in outcomes)
-    assert all(one < other for each in outcomes for one, other in pairwise(sorted(set(each.tokens_s))))
+    assert all(one <= other for each in outcomes for one, other in pairwise(each.tokens_s))
     steps = [record for record in records if record.device == 1]
     assert not any(record.start_s + record.latency_s > 10 and record.start_s < 30 for record in steps)
     assert any(record.start_s >= 30 for record in steps)
