@@ -115,11 +115,12 @@ class TopicAffine(NoPrompts):
         return min(with_room(devices), key=lambda device: (device.index < home, device.index))
 
     def home(self, topic: str, devices: Sequence[FleetView]) -> int:
-        """Return a topic's home device; it moves when that device is gone, or has two topics more than another."""
+        """Return a topic's home device; it moves when that device is gone, or has, this one counted, two topics more
+        than another."""
         others = [home for other, home in self._homes.items() if other != topic]
         counts = {device.index: others.count(device.index) for device in devices}
         home = self._homes.get(topic)
-        if home not in counts or counts[home] > min(counts.values()) + 1:
+        if home not in counts or counts[home] > min(counts.values()):
             fewest = [device for device in devices if counts[device.index] == min(counts.values())]
             home = self._homes[topic] = least_loaded(fewest).index
         return home

@@ -25,7 +25,7 @@ class BoundOptions:
     )
     stall_timeout_s: float = key(
         30.0,
-        "real seconds for which a client may not read what it is sent, before its connection is ended",
+        "real seconds after which a client that reads nothing of what it is sent is disconnected (its gRPC call ended)",
         above=0,
         unit="real seconds",
     )

@@ -91,7 +91,7 @@ class Scenario(FleetOptions):
     front_end: str = key(
         "",
         "vLLM's front end beside foreserve's own edge: vllm-rs, its own in Rust, or the address at which one of yours "
-        "waits for an engine, as tcp://HOST:PORT (empty: none); it takes the emulated devices for one",
+        "waits for an engine, as tcp://HOST:PORT or ipc://PATH (empty: none); it takes the emulated devices for one",
     )
     vllm_options: tuple[str, ...] = key(
         (),
@@ -121,7 +121,8 @@ class Scenario(FleetOptions):
     )
     patience_s: float = key(
         10.0,
-        "emulated seconds for which a request without a deadline may be passed over",
+        "emulated seconds for which a request may be passed over, if its deadline isn't sooner (slo-aware: once it is "
+        "late)",
         least=0,
         unit="emulated seconds",
     )
@@ -176,8 +177,8 @@ class Scenario(FleetOptions):
     )
     key_tokens_per_min: int = key(
         0,
-        "the same of tokens: the prompt's and max_tokens, less what is not generated in the end; requests have to "
-        "say max_tokens, which is the rest of the context otherwise",
+        "the same of tokens: the prompt's and max_tokens, less what is not generated in the end; without "
+        "max_tokens a request is charged the rest of the context",
         least=0,
         why="0: no limit",
         unit="tokens per emulated minute",

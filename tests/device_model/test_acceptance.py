@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_model.acceptance import acceptance, acceptance_of, batch_plan
+from device_model.acceptance import _of_traced_pool, acceptance, acceptance_of, batch_plan
+from device_model.experts.traced_cache import PoolReads
 from device_model.hotness_gain import PUBLISHED_SHARE, hotness_gain
 from device_model.load import load_device, trace_experts
 from device_model.specs.spec import DeviceError
@@ -99,15 +100,39 @@ def test_an_unknown_scheme_is_refused_with_those_that_have_a_rate():
 
 
 @given(targets, st.sampled_from([4, 6, 8]), st.integers(1, 64), st.integers(0, 8000))
-def test_a_random_pool_has_less_accepted_than_a_hot_one_the_more_so_the_fewer_experts_it_has(
-    target, hb_gb, batch, context
-):
+def test_a_random_pool_has_less_accepted_than_a_hot_one(target, hb_gb, batch, context):
     plan = StepPlan.of(*[(1, context)] * batch)
     hot, random = (
         acceptance_of(device("elmoe3d", f"elmoe3d-{hb_gb}gb", target, d), plan) for d in ("elastic", "random")
     )
     assert hot.alpha / 1.41 <= random.alpha <= hot.alpha or batch > 1
     assert random.alpha <= hot.alpha and random.caveat.startswith("Random-SD: ")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_hotness_gains_the_more_the_fewer_experts_a_pool_has(target):
+    gains = []
+    for hb_gb in (8, 6, 4):
+        hot, random = (
+            acceptance_of(device("elmoe3d", f"elmoe3d-{hb_gb}gb", target, draft), batch_plan(1)).alpha
+            for draft in ("elastic", "random")
+        )
+        gains.append(hot / random)
+    assert gains == sorted(gains) and gains[-1] > gains[0] + 0.02
+
+
+def test_a_traced_pool_has_the_rate_of_its_members_and_their_hotness():
+    alone, gain = acceptance("qwen3-30b-a3b", "Elastic-SD", 8.0, 1), hotness_gain(0.4)
+
+    def alpha(members: float, covered: float) -> float:
+        pool = PoolReads(members=members, read=0.1, computed=0.5, covered=covered, coverable=0.9)
+        return _of_traced_pool(alone, pool, 0.4).alpha / alone.alpha
+
+    hottest, chance = 0.9, 0.4  # as hot as its size allows, and no hotter than its share of the experts
+    assert alpha(0.4, hottest) == pytest.approx(1.0)
+    assert alpha(0.4, chance) == pytest.approx(1.0 / gain)
+    assert 1.0 / gain < alpha(0.4, 0.65) < 1.0
+    assert alpha(0.2, hottest) == pytest.approx(0.5)
 
 
 def test_hotness_gains_what_was_published_and_nothing_where_all_experts_are_there():
@@ -127,7 +152,7 @@ def test_a_random_pool_of_a_size_is_no_worse_for_a_larger_batch(target, batch):
     assert many == pytest.approx(one, rel=0.001)
 
 
-def test_a_traced_random_or_cold_pool_has_the_rate_of_what_it_holds():
+def test_a_traced_pool_that_fills_comes_to_the_rate_of_its_room():
     dev = load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", "elastic")
     room = acceptance_of(dev, batch_plan(1)).alpha
     trace_experts(dev)

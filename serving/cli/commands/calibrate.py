@@ -25,7 +25,10 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     calibrate.add_argument("--hardware", metavar="NAME", help="the GPU that was measured, whose data sheet is kept")
     model = Scenario().model
     calibrate.add_argument("--model", metavar="NAME", help=f"the model that was measured on it (default: {model})")
-    add_out(calibrate, "where to write (default: of a paper, specs/calibration/LAW; of measurements, here)")
+    add_out(
+        calibrate,
+        "where to write; of a paper into a folder LAW there (default: specs/calibration; of measurements, here)",
+    )
     calibrate.add_argument("--date", metavar="YYYY-MM-DD", help="the date to write down (default: today)")
     calibrate.set_defaults(run=run)
 

@@ -124,3 +124,27 @@ def test_passes_of_a_draft_warm_its_copies():
 def test_drafts_without_routes_are_told_of():
     with pytest.raises(ValueError, match="no routes of its draft"):
         caches().confined(asked(8, 1)._replace(drafts=None))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "read"),
+    [
+        # The pool has 0, 1, 2 and 3, of which 3 is its latest, then 2.
+        ([[0, 1]], 2),  # both are there
+        ([[0, 9]], 2),  # the latest stands in for 9
+        ([[8, 9]], 2),  # the two latest
+        ([[3, 9]], 1),  # the latest is read already
+        ([[0, 9], [1, 9]], 3),  # each token's substitute is the same
+        ([[0, 1], [8, 9]], 4),
+    ],
+)
+def test_a_token_that_is_not_confined_reads_of_the_pool_what_it_wants_and_for_the_rest_its_latest(
+    wanted: list[list[int]], read: int
+) -> None:
+    cache = TracedCache(Lru(1, 16))
+    filled = CacheAsk(TOKENS, 4.0, HeldAs.SLICES, np.array([[[each]] for each in range(4)]))
+    for each in range(4):
+        cache.commit(filled._replace(routes=np.array([[[each]]])))
+    drafts = DraftRoutes((np.array(wanted)[:, None, :],))
+    pool = cache.confined(filled._replace(routes=np.array([[[0]]]), drafts=drafts))
+    assert (pool.members * 16, pool.read * 16) == (4, read)

@@ -5,6 +5,7 @@ import math
 import os
 import signal
 import subprocess
+import time
 from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 
@@ -23,9 +24,10 @@ class Sleeper:
 
     name, patience_s = "sleeper", math.inf
 
-    def __init__(self) -> None:
-        self.child = subprocess.Popen(["sleep", "60"])
+    def __init__(self, *command: str) -> None:
+        self.child = subprocess.Popen(command or ["sleep", "60"])
         self.asked, self.stops, self.ended = 0, 0, asyncio.Event()
+        self.overdue_s, self.mute = 0.0, False
 
     @property
     def key(self) -> Hashable:
@@ -34,9 +36,9 @@ class Sleeper:
     async def pulse(self) -> Heartbeat:
         self.asked += 1
         process = await self.process()
-        while process.stopped():
+        while self.mute or process.stopped():
             await asyncio.sleep(0.01)
-        return Heartbeat(process)
+        return Heartbeat(process, overdue_s=self.overdue_s)
 
     async def process(self) -> ActorProcess:
         return ActorProcess(HERE, self.child.pid)
@@ -61,8 +63,8 @@ def hundredfold(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def watched() -> AsyncIterator[tuple[Sleeper, Watchdog]]:
-    part = Sleeper()
+async def watched(*command: str) -> AsyncIterator[tuple[Sleeper, Watchdog]]:
+    part = Sleeper(*command)
     watch = Watchdog(lambda: [part])
     watch.start()
     try:
@@ -95,5 +97,47 @@ def test_a_part_that_is_stopped_is_asked_at_once_and_ended() -> None:
             assert part.stops == 1
             await asyncio.sleep(2 * watchdog.LOOK_S)
             assert watch.states() == {"sleeper": "down"}
+
+    asyncio.run(play())
+
+
+async def silence(part: Sleeper, watch: Watchdog) -> float:
+    """Let a part that has answered be mute, and return the seconds until it is ended."""
+    while watch.states() != {"sleeper": "up"}:
+        await asyncio.sleep(watchdog.LOOK_S)
+    part.mute = True
+    began_s = time.monotonic()
+    await asyncio.wait_for(part.ended.wait(), 10.0)
+    return time.monotonic() - began_s
+
+
+@pytest.mark.usefixtures("hundredfold")
+def test_a_part_that_hangs_without_being_stopped_is_ended_sooner_if_it_does_not_compute(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watchdog, "SILENT_S", 0.5)
+    monkeypatch.setattr(watchdog, "BUSY_S", 2.0)
+
+    async def play(*command: str) -> float:
+        async with watched(*command) as (part, watch):
+            took_s = await silence(part, watch)
+            assert part.stops == 0
+            return took_s
+
+    asleep_s = asyncio.run(play())
+    busy_s = asyncio.run(play("sh", "-c", "while :; do :; done"))
+    assert 0.5 <= asleep_s + watchdog.ASK_S < 2.0 <= busy_s + watchdog.ASK_S
+
+
+@pytest.mark.usefixtures("hundredfold")
+def test_a_part_whose_loop_is_overdue_is_ended_though_it_answers() -> None:
+    async def play() -> None:
+        async with watched() as (part, _):
+            part.patience_s = 3.0
+            part.overdue_s = 2.9
+            await asyncio.sleep(3 * watchdog.ASK_S)
+            assert part.asked and not part.ended.is_set()
+            part.overdue_s = 3.1
+            await asyncio.wait_for(part.ended.wait(), 10.0)
 
     asyncio.run(play())

@@ -1,16 +1,25 @@
 """Are calls on the board from their arrival until their requests must be with a scheduler, and no longer?"""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from serving.call import Call
 from serving.clock import WallClock
 from serving.cluster.streams.arrival_board import NONE, PLACES, ArrivalBoard
-from serving.device.live_driver import LONGEST_AWAITED_S
-from serving.edge.arrivals import TRANSIT_S, Arrivals
+from serving.edge import arrivals as arrivals_module
+from serving.edge.arrivals import Arrivals
 from serving.types import NEVER
 
 CLOCK = WallClock(0.0)
+
+
+async def until(there: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10.0):
+        while not there():
+            await asyncio.sleep(0.001)
 
 
 def test_devices_read_the_earliest_instant_that_any_edge_has_posted(tmp_path: Path) -> None:
@@ -28,7 +37,8 @@ def test_devices_read_the_earliest_instant_that_any_edge_has_posted(tmp_path: Pa
     assert device.earliest_s(0.0) == NEVER
 
 
-def test_a_call_is_posted_until_it_was_sent_or_has_ended() -> None:
+def test_a_call_is_posted_until_it_was_sent_or_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrivals_module, "LONGEST_AWAITED_S", 60.0)  # so that no other end comes first
     posted = list[float]()
 
     async def main() -> None:
@@ -40,26 +50,27 @@ def test_a_call_is_posted_until_it_was_sent_or_has_ended() -> None:
         assert posted == [ended.arrival_s, sent.arrival_s]
         assert sent.posted_s is not None and now_s <= sent.posted_s <= CLOCK.now()
         arrivals.sent(sent)
-        await asyncio.sleep(TRANSIT_S * 2)
+        await until(lambda: len(posted) == 3)
         assert posted[2:] == [ended.arrival_s]
         ended.end(None)
         sent.end(None)
-        await asyncio.sleep(LONGEST_AWAITED_S * 1.5)
 
     asyncio.run(main())
     assert posted[3:] == [NONE]
 
 
-def test_nobody_waits_long_for_a_call_nor_for_one_that_came_long_ago() -> None:
+def test_nobody_waits_long_for_a_call_nor_for_one_that_came_long_ago(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrivals_module, "LONGEST_AWAITED_S", 0.5)
     posted = list[float]()
 
     async def main() -> None:
         arrivals = Arrivals(CLOCK, posted.append)
-        old, lasting = Call(CLOCK.now() - 2 * LONGEST_AWAITED_S), Call(CLOCK.now())
+        old, lasting = Call(CLOCK.now() - 1.0), Call(CLOCK.now())
         arrivals.begin(old)
         assert posted == [] and old.posted_s is None
         arrivals.begin(lasting)
-        await asyncio.sleep(LONGEST_AWAITED_S * 2)
-        assert posted == [lasting.arrival_s, NONE]
+        assert posted == [lasting.arrival_s]
+        await until(lambda: len(posted) == 2)
+        assert posted[1:] == [NONE] and CLOCK.now() >= lasting.arrival_s + 0.5
 
     asyncio.run(main())

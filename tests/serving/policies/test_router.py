@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from serving.key_values import TermError
 from serving.policies.router import Router
@@ -130,6 +131,34 @@ def test_a_topic_moves_to_a_device_that_has_joined_and_away_from_one_that_has_le
     made.add(1, 0.01)
     made.close(0)
     assert {made.choose(request(n, topic)) for n, topic in enumerate(TOPICS)} == {1}
+
+
+def test_half_of_the_topics_move_to_a_device_that_has_joined() -> None:
+    made, topics = router("topic-affine", 1), TOPICS[1:]
+
+    def homes() -> list[int]:
+        found = []
+        for n, topic in enumerate(topics):
+            each = request(n, topic)
+            found.append(made.choose(each))
+            made.done([(found[-1], each)])
+        return found
+
+    assert homes() == [0, 0, 0, 0]
+    made.add(1, 0.01)
+    assert sorted(homes()) == [0, 0, 1, 1]
+    assert homes() == homes()
+
+
+def test_of_equally_loaded_devices_the_one_with_shorter_prompts_is_chosen() -> None:
+    made = router("least-loaded", 2)
+    long, short, more = (structs.replace(request(n), prompt_tokens=tokens) for n, tokens in enumerate((1000, 10, 100)))
+    assert (made.choose(long), made.choose(short)) == (0, 1)
+    assert made.choose(more) == 1
+    # Once the long one has ended, and another of each is there, the first has fewer.
+    made.done([(0, long)])
+    assert made.choose(short) == 0
+    assert made.choose(short) == 0
 
 
 @pytest.mark.parametrize("policy", ["prefix-affine", "score"])

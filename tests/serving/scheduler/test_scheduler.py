@@ -136,6 +136,16 @@ def test_an_arrival_whose_news_came_too_late_for_a_step_is_a_slip() -> None:
     assert scheduler.plan(2.0, 2.0, last_s=1.0, done=Done(1)).slips == 1
 
 
+def test_who_waits_for_room_and_not_for_news_is_no_slip() -> None:
+    scheduler = Scheduler(Limits(max_num_seqs=1, max_num_batched_tokens=64, kv_capacity_tokens=1000))
+    scheduler.submit(request("a", output=3))
+    scheduler.submit(request("b"))
+    first_plan(scheduler)
+    late = [scheduler.plan(float(at), float(at), at - 1.0, Done(1)) for at in range(1, 4)]
+    assert [batch.started for batch in late] == [[], [], ["b"]]
+    assert [batch.slips for batch in late] == [0, 0, 0]
+
+
 def test_when_the_kv_cache_is_full_the_last_comer_waits_and_is_computed_again() -> None:
     limits = Limits(max_num_seqs=4, max_num_batched_tokens=64, kv_capacity_tokens=21, block_tokens=1)
     scheduler = scheduler_with(request("a", output=9), request("b", output=9), limits=limits)

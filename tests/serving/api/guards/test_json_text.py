@@ -53,9 +53,9 @@ def test_depth_is_bounded() -> None:
 
 def test_as_many_values_as_make_vllm_slow_are_refused_at_once() -> None:
     body = b"[" + b"[]," * 500_000 + b"1]"
-    began = time.perf_counter()
+    began = time.process_time()
     assert "may have 65536" in str(refusal(body))
-    assert time.perf_counter() - began < 0.5  # Parsing it takes seconds.
+    assert time.process_time() - began < 0.5  # Parsing it takes seconds.
 
 
 def test_objects_are_bounded_and_those_in_texts_are_none() -> None:

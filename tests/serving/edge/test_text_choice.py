@@ -1,0 +1,104 @@
+"""Does text come from a recording where that is asked for, or vLLM is behind, and from vLLM wherever it has to?"""
+
+from typing import Any
+
+import pytest
+from vllm import SamplingParams
+from vllm.sampling_params import RepetitionDetectionParams, StructuredOutputsParams
+
+from serving.call import Call
+from serving.edge.text_choice import HEADER, NEUTRAL, TextChoice, needs_model
+from serving.recordings.answers import Answers
+from serving.recordings.recording import FILE, read
+from serving.recordings.source_load import SourceLoad
+from serving.scenario.scenario import AUTO_TEXT, BUNDLED_MODEL, RECORDED_TEXT, VLLM_TEXT
+
+NEEDS: dict[str, Any] = {
+    "seed": 3,
+    "logprobs": 1,
+    "prompt_logprobs": 1,
+    "logprob_token_ids": [5],
+    "prompt_logprob_token_ids": [5],
+    "repetition_detection": RepetitionDetectionParams(max_pattern_size=4, min_count=3),
+    "thinking_token_budget": 7,
+    "logit_bias": {5: 1.0},
+    "allowed_token_ids": [5],
+    "bad_words": ["no"],
+    "structured_outputs": StructuredOutputsParams(regex="a+"),
+    "presence_penalty": 0.5,
+    "frequency_penalty": 0.5,
+    "repetition_penalty": 1.5,
+}
+"""Of each field, a value that only the model itself can heed."""
+
+QUICK = (1e-9, 1e-9)
+"""A source whose steps take no time to speak of."""
+
+
+@pytest.fixture(scope="module")
+def answers() -> Answers:
+    return Answers(read(BUNDLED_MODEL / FILE, BUNDLED_MODEL), routed=False)
+
+
+def call() -> Call:
+    return Call(0.0, needs_model=False)
+
+
+def choice(text: str, answers: Answers | None, late: bool = False) -> TextChoice:
+    load = SourceLoad(lambda device, streams: 50.0)
+    made = TextChoice(text, answers, load)
+    if late:
+        load.underrun(float("inf"))
+    return made
+
+
+def test_each_field_that_says_how_tokens_are_chosen_needs_the_model() -> None:
+    assert NEEDS.keys() == NEUTRAL.keys() and not needs_model(SamplingParams())
+    assert [name for name, value in NEEDS.items() if not needs_model(SamplingParams(**{name: value}))] == []
+    assert not needs_model(SamplingParams(temperature=0.3, top_p=0.5, top_k=9, min_tokens=1, stop=["x"]))
+
+
+@pytest.mark.parametrize(
+    ("text", "late", "by_chance", "needs", "recorded"),
+    [
+        (AUTO_TEXT, False, True, False, False),
+        (AUTO_TEXT, True, True, False, True),
+        # Greedily chosen text is the same each time.
+        (AUTO_TEXT, True, False, False, False),
+        (AUTO_TEXT, True, True, True, False),
+        (RECORDED_TEXT, False, True, False, True),
+        (RECORDED_TEXT, False, False, False, True),
+        (RECORDED_TEXT, False, True, True, False),
+        (VLLM_TEXT, True, True, False, False),
+    ],
+)
+def test_text_is_recorded_where_it_may_be_and_is_asked_for_or_the_source_is_behind(
+    answers: Answers, text: str, late: bool, by_chance: bool, needs: bool, recorded: bool
+) -> None:
+    asking = call()
+    assert choice(text, answers, late).choose_for(asking, needs, by_chance, QUICK) is recorded
+    assert asking.answer[HEADER] == ("recorded" if recorded else "vllm")
+
+
+def test_a_call_whose_body_needs_the_model_gets_it(answers: Answers) -> None:
+    asking = call()
+    asking.needs_model = True  # tools, or an echo
+    assert not choice(RECORDED_TEXT, answers).choose_for(asking, False, True, QUICK)
+
+
+def test_it_is_decided_once_a_call(answers: Answers) -> None:
+    made, asking = choice(AUTO_TEXT, answers), call()
+    assert not made.choose_for(asking, False, True, QUICK)
+    late = choice(AUTO_TEXT, answers, late=True)
+    assert not late.choose_for(asking, False, True, QUICK)
+    assert late.choose_for(call(), False, True, QUICK)
+
+
+def test_without_a_recording_there_is_none() -> None:
+    assert not choice(AUTO_TEXT, None, late=True).choose_for(call(), False, True, QUICK)
+
+
+def test_what_a_source_has_told_of_its_steps_counts(answers: Answers) -> None:
+    # 50 tokens a second, each of a step of 20 ms, are all of a source's time.
+    assert choice(AUTO_TEXT, answers).choose_for(call(), False, True, (0.02, 0.0))
+    assert not choice(AUTO_TEXT, answers).choose_for(call(), False, True, (0.002, 0.0))
