@@ -110,7 +110,8 @@ def test_a_request_that_never_ends_times_out():
 def test_connections_are_used_again():
     server = StandIn()
     load(server, rate_per_s=20.0, arrivals="constant", num_requests=5)
-    assert server.connections < 2 + 5  # One for /v1/models, one for /metrics, and not one for each request.
+    # Two look at once, for /v1/models and /metrics; requests a twentieth of a second apart are sent over these.
+    assert server.connections <= 3
 
 
 def test_a_connection_that_the_server_closed_meanwhile_is_not_held_against_it():

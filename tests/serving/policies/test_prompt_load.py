@@ -1,5 +1,7 @@
 """Does a device know of late how many prompts come with the tokens that it decodes?"""
 
+from math import exp
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,12 +35,14 @@ def test_in_a_wave_of_prompts_no_more_are_expected_than_requests_have_and_after_
 
 
 def test_the_length_of_steps_matters_not() -> None:
-    many, one = PromptMeter(), PromptMeter()
-    one.note(MEMORY_S, 0, 1000.0)
-    for _ in range(1000):
-        many.note(MEMORY_S / 1000, 0, 1.0)
-    ratios = [meter.load(1, 1000, Crowd(1, 1000.0, 1.0, 8192), False).ratio for meter in (many, one)]
-    assert ratios[0] == pytest.approx(ratios[1], rel=0.6)  # half of what is decoded in a memory's time is forgotten
+    def decoded(steps: int) -> float:
+        """Tokens of the last 2,000, made in two memories' time, that it still knows."""
+        meter = PromptMeter()
+        for _ in range(steps):
+            meter.note(2 * MEMORY_S / steps, 0, 2000.0 / steps)
+        return 1000.0 / meter.load(1, 1000, Crowd(1, 1000.0, 1.0, 8192), False).ratio - 1
+
+    assert decoded(1000) == pytest.approx(decoded(500), rel=0.01) == pytest.approx(1000 * (1 - exp(-2)), rel=0.01)
 
 
 @given(
