@@ -12,6 +12,8 @@ from typing import Any
 
 from vllm.sampling_params import StructuredOutputsParams
 
+from serving.edge.request_bounds import OutOfBounds
+
 NONE, AUTO, REQUIRED = "none", "auto", "required"
 PARSER = "hermes"
 """vLLM's parser of calls that are written as in the bundled chat template."""
@@ -20,12 +22,15 @@ NO_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}, "additionalP
 
 def choose_tool(request: Any, parser: str | None) -> None:
     """Have a chat request of vLLM's call a tool, if it must, or if it may and its last message is the user's. `parser`
-    is the name of vLLM's parser of calls, if it has one."""
+    is the name of vLLM's parser of calls, if it has one. Raise OutOfBounds for a tool that it has not."""
     choice = request.tool_choice
     if not request.tools or choice in (None, NONE) or (choice == AUTO and not _is_of_user(request.messages[-1])):
         return
     named = None if choice in (AUTO, REQUIRED) else choice.function.name
     functions = [tool.function for tool in request.tools if named in (None, tool.function.name)]
+    if not functions:
+        there = ", ".join(tool.function.name for tool in request.tools)
+        raise OutOfBounds("tool_choice", f"names {named!r}, and `tools` has none of that name: it has {there}.")
     _call(request, functions, parser if _is_text(request.response_format) else None)
 
 

@@ -97,6 +97,19 @@ def test_messages_of_anthropics_call_a_tool_for_what_a_user_has_said_and_answer_
     assert [block["type"] for block in told["content"]] == ["text"]
 
 
+def test_a_tool_that_a_message_of_anthropics_names_and_does_not_have_is_refused_in_a_sentence(
+    emulator: ServerProcess,
+) -> None:
+    tools = [{"name": "weather", "input_schema": {"type": "object"}}]
+    said = {"model": "qwen3-30b-a3b", "messages": ASK, "tools": tools, "max_tokens": 8}
+    said["tool_choice"] = {"type": "tool", "name": "wether"}
+    answer = httpx.post(f"{emulator.http_url}/v1/messages", json=said, timeout=60)
+    assert answer.status_code == 400 and answer.json()["type"] == "error"
+    assert answer.json()["error"]["message"].startswith(
+        "`tool_choice` names 'wether', and `tools` has none of that name: it has weather."
+    )
+
+
 def test_calls_are_streamed(agent: openai.OpenAI) -> None:
     names: dict[int, str] = defaultdict(str)
     arguments: dict[int, str] = defaultdict(str)
