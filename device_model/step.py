@@ -15,7 +15,8 @@ BoolArray = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class DraftShape:
-    """A tree of drafts: `depth` passes of `width` tokens a sequence, of which `verify_tokens` are verified.
+    """A tree of drafts: `depth` passes of `width` tokens a sequence, of which `verify_tokens` are verified, behind the
+    sequence's last token.
 
     ValueError for less than 1 of anything, or a verify budget that the tree's longest path exceeds.
     """
@@ -30,6 +31,12 @@ class DraftShape:
                 raise ValueError(f"{name} is {getattr(self, name)}; a draft needs at least 1")
         if self.verify_tokens < self.depth:
             raise ValueError(f"verify_tokens is {self.verify_tokens}; allowed is at least the depth, {self.depth}")
+
+    @property
+    def target_tokens(self) -> int:
+        """The tokens of a sequence in the target's pass: those that are verified, and the last one before them, which
+        no pass of the target has read yet."""
+        return self.verify_tokens + 1
 
     @property
     def tokens(self) -> int:

@@ -74,7 +74,7 @@ class NearMemoryDevice(XpuDevice):
         if self.draft is None:
             raise ValueError(NO_DRAFT)
         drafting = self.draft.stage_with(0.0, 0.0, work.drafted(plan.draft.width, prefill=False), unit)
-        target = self._pass_of_target(work.drafted(plan.draft.verify_tokens, prefill=True), unit)
+        target = self._pass_of_target(work.drafted(plan.draft.target_tokens, prefill=True), unit)
         return target._replace(stages=(drafting._replace(repeats=plan.draft.depth), *target.stages))
 
     def _pass_of_target(self, work: StepWork, unit: Unit) -> Execution:

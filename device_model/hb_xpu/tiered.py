@@ -75,7 +75,7 @@ class TieredDevice(XpuDevice):
             return self.pass_of_target(work, held, self.cached_reads(work, held, plan), unit)
         draft = self._draft()
         drafting = work.drafted(plan.draft.width, prefill=False)
-        verifying = work.drafted(plan.draft.verify_tokens, prefill=True)
+        verifying = work.drafted(plan.draft.target_tokens, prefill=True)
         target = self.pass_of_target(verifying, held, draft.verify_reads(self, verifying, held, plan), unit)
         stage = draft.stage(self, drafting, held, unit, plan)
         return target._replace(stages=(stage._replace(repeats=plan.draft.depth), *target.stages))
@@ -89,7 +89,7 @@ class TieredDevice(XpuDevice):
         if plan.draft is None or not work.decoding:
             self.carry_out(self.ask(work, self.held(work), plan))
         else:
-            verifying = work.drafted(plan.draft.verify_tokens, prefill=True)
+            verifying = work.drafted(plan.draft.target_tokens, prefill=True)
             self._draft().commit(self, verifying, self.held(work, plan.draft), plan)
 
     def swap(self, plan: StepPlan, before: Mix | None) -> Swap:
@@ -125,7 +125,7 @@ class TieredDevice(XpuDevice):
         work = StepWork.of(plan, 1)
         if plan.draft is None or not work.decoding:
             return self.ask(work, self.held(work), plan)
-        verifying = work.drafted(plan.draft.verify_tokens, prefill=True)
+        verifying = work.drafted(plan.draft.target_tokens, prefill=True)
         return self._draft().ask(self, verifying, self.held(work, plan.draft), plan)
 
     def _draft(self) -> Draft:

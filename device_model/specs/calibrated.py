@@ -48,7 +48,7 @@ class Speculation:
     elastic_depth: Count
     draft_width: Count  # tokens of a request in one draft pass
     elastic_width: Count
-    verify_tokens: Count  # of a request, in one verification
+    verify_tokens: Count  # drafted tokens of a request in one verification, in which its last token is, too
     eagle_read_share: Share  # of an EAGLE head's weights: the rest is its embedding table
     least_share_of_top_k: Positive  # experts of a layer in the cache over top-k: with fewer it serves none
 

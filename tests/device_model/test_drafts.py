@@ -146,6 +146,16 @@ def test_an_eagle_head_has_a_mac_a_weight_and_token_each_four_products_of_8_bits
     assert head.unit.j_per_mac == pytest.approx(dev.setup.estimate.j_per_mac * 4)
 
 
+@pytest.mark.parametrize("scheme", ["elastic", "eagle", "quant", "random"])
+@pytest.mark.parametrize("batch", [1, 4, 16])
+def test_the_token_that_a_draft_follows_is_in_the_targets_pass(scheme, batch):
+    """A chain of one is verified with it: two tokens of each sequence are computed and read, one more than plainly."""
+    dev = device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", scheme)
+    target = stages(dev, [AT_1K] * batch, DraftShape(1, 1, 1))[-1]
+    two = dev.size.static_macs(StepWork.of(StepPlan.of(*[AT_1K] * batch), 1).drafted(2, prefill=True))
+    assert parts(target)["static weights"].macs == pytest.approx(two)
+
+
 # --- plans ---
 
 

@@ -46,14 +46,14 @@ class RecordedDrafts:
 
     def draft(self, batch: Batch, plan: StepPlan, shape: DraftShape, pool: BoolArray | None) -> TracedDraft:
         decodes = plan.decodes
-        each = max(shape.verify_tokens, shape.depth + shape.width - 1)
+        each = max(shape.target_tokens, shape.depth + shape.width - 1)
         rows, unrouted = self._choices.rows(batch, plan.new_tokens, plan.context, each - 1)
         counts = np.where(decodes, each, plan.new_tokens)
         of_sequence = np.repeat(np.arange(len(counts)), counts)
         place = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
         ahead = rows[decodes[of_sequence]].reshape(-1, each, *rows.shape[1:])
         passes = tuple(ahead[:, i : i + shape.width].reshape(-1, *rows.shape[1:]) for i in range(shape.depth))
-        verified = rows[~decodes[of_sequence] | (place < shape.verify_tokens)]
+        verified = rows[~decodes[of_sequence] | (place < shape.target_tokens)]
         return TracedDraft(verified, DraftRoutes(passes), unrouted)
 
     def emulate(self, trace: TracedDevice) -> None:

@@ -30,7 +30,7 @@ def drafted(choice: TreeChoice, size: int, depth: int = 11):
 def test_a_tree_is_as_it_was_calibrated_or_set() -> None:
     assert ELASTIC.draft is not None
     assert drafted(TreeChoice(), 4).shape == ELASTIC.draft.shape
-    assert drafted(TreeChoice(width=3), 4).shape == DraftShape(11, 3, 20)
+    assert drafted(TreeChoice(width=3), 4).shape == DraftShape(11, 3, 19)
     assert drafted(TreeChoice(width=1), 4).shape == DraftShape(11, 1, 11)
     assert drafted(TreeChoice(2, 8), 4, 5).shape == DraftShape(5, 2, 8)
 
