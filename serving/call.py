@@ -41,7 +41,8 @@ class Call:
 
     `headers` are HTTP's, or gRPC's metadata, with names in lower case. `body` holds our own fields of the request's
     body. `answer` are headers for the response, `counted` the tokens that rate limits charged, and `admitted` its
-    requests that are admitted, by vLLM's id, as `choices` are the sequences of those that have begun. `at_end` is
+    requests that are admitted, by vLLM's id, as `choices` are the sequences of those that have begun, and
+    `internal_ids` what vLLM calls these inside: other calls' may have the same ids, which clients choose. `at_end` is
     called when the task that serves the call ends. `route` is the path, or the full gRPC method; `status` the answer's
     status as HTTP (a number) or gRPC (a name) says it, where we have seen it: of gRPC only failures. `refusal` is the
     reason of a refusal, if there was one; it is `answered` once the task has ended that serves it, though text may
@@ -69,6 +70,7 @@ class Call:
     posted_s: float | None = None
     admitted: dict[str, AdmissionRequest] = field(default_factory=dict)
     choices: dict[str, Choices] = field(default_factory=dict)
+    internal_ids: dict[str, str] = field(default_factory=dict)
     at_end: list[Callable[[], None]] = field(default_factory=list)
 
     def header(self, wanted: str) -> str:

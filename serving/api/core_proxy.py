@@ -41,7 +41,7 @@ class CoreProxy:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass a request on, or leave it to the application."""
         path = scope.get("path", "")
-        is_core = scope["type"] == "http" and (path.rstrip("/") in PATHS or path.startswith(FOLDER))
+        is_core = scope["type"] == "http" and ((path.rstrip("/") or "/") in PATHS or path.startswith(FOLDER))
         await (self._passing if is_core else self._app)(scope, receive, send)
 
     async def _pass(self, scope: Any, receive: Any, send: Any) -> None:

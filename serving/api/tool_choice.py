@@ -24,7 +24,8 @@ def choose_tool(request: Any, parser: str | None) -> None:
     """Have a chat request of vLLM's call a tool, if it must, or if it may and its last message is the user's. `parser`
     is the name of vLLM's parser of calls, if it has one. Raise OutOfBounds for a tool that it has not."""
     choice = request.tool_choice
-    if not request.tools or choice in (None, NONE) or (choice == AUTO and not _is_of_user(request.messages[-1])):
+    is_asked = bool(request.messages) and _is_of_user(request.messages[-1])
+    if not request.tools or choice in (None, NONE) or (choice == AUTO and not is_asked):
         return
     named = None if choice in (AUTO, REQUIRED) else choice.function.name
     functions = [tool.function for tool in request.tools if named in (None, tool.function.name)]

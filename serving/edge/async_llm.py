@@ -86,13 +86,19 @@ class EmulatedLLM(AsyncLLM):  # type: ignore[misc]
         return await super().add_request(request_id, prompt, params, *args, **kwargs)
 
     async def _add_request(self, request: Any, *args: Any, **kwargs: Any) -> None:
-        """Add a request as `AsyncLLM` does, and forget one whose client left before it was in flight, which `AsyncLLM`
-        would keep."""
+        """Add a request as `AsyncLLM` does, for no more tokens than its context has, where vLLM's engine would end it;
+        and forget one whose client left before it was in flight, which `AsyncLLM` would keep."""
+        params = request.sampling_params
+        params.max_tokens = self._most_tokens(params.max_tokens, len(request.prompt_token_ids or ()))
         try:
             await super()._add_request(request, *args, **kwargs)
         except BaseException:
             await self.abort(request.request_id, internal=True)
             raise
+
+    async def notify_kv_transfer_request_rejected(self, *args: Any, **kwargs: Any) -> None:
+        """Do nothing: no KV cache is transferred. vLLM submits a request that is aborted already, which no device would
+        ever have done with."""
 
     def generate(self, prompt: Any, sampling_params: SamplingParams, request_id: str, **rest: Any) -> Any:
         """Generate as `AsyncLLM` does, but refuse a request before its response begins.
@@ -104,13 +110,17 @@ class EmulatedLLM(AsyncLLM):  # type: ignore[misc]
             check_prompt_logprobs(most_tokens_of(prompt), sampling_params)
         ids = prompt.get("prompt_token_ids") if isinstance(prompt, dict) else None
         if ids is not None and isinstance(sampling_params, SamplingParams):
-            limit = max(1, self.model_config.max_model_len - len(ids))
-            most = limit if sampling_params.max_tokens is None else sampling_params.max_tokens
+            most = self._most_tokens(sampling_params.max_tokens, len(ids))
             asked = AdmissionRequest(len(ids), most, sampling_params.n, rest.get("data_parallel_rank"))
             self.engine_core.admit(request_id, asked, sampling_params, rest.get("priority", 0))
         outputs = super().generate(prompt, sampling_params, request_id, **rest)
         structured = getattr(sampling_params, "structured_outputs", None) is not None
         return structured_outputs.followed(outputs) if structured else outputs
+
+    def _most_tokens(self, asked: int | None, prompt: int) -> int:
+        """Return the tokens that a request may have behind a prompt of so many, of those that it asks for."""
+        left: int = max(1, self.model_config.max_model_len - prompt)
+        return left if asked is None else min(asked, left)
 
     def check_admission(self, n: int = 1, request_id: str | None = None) -> None:
         """Raise `Overflow` or `Invalid` if there is no place for `n` sequences, unless one was reserved for

@@ -37,7 +37,7 @@ from serving.edge.text_choice import TextChoice, rate_of
 from serving.flight import Flight
 from serving.recordings.answers import Answers
 from serving.recordings.source_load import SourceLoad
-from serving.refusals import Refusal
+from serving.refusals import Reason, Refusal
 
 if TYPE_CHECKING:
     from serving.edge.prompt_topics import PromptTopics
@@ -131,6 +131,8 @@ class EmulatedCore(UtilityCalls):
     ) -> Flight:
         """Describe a request, and choose its device. Raise GivenUp if there is none left."""
         topic, classified_s = await self._topic(request, admitted)
+        # A pause may have begun meanwhile.
+        await self.gate.passed()
         if self.resources.engine_dead:
             raise GivenUp(ENDED)
         described = describe(request, admitted, topic, arrival_s(self.clock), self._prefixes)
@@ -176,6 +178,9 @@ class EmulatedCore(UtilityCalls):
         self, call: Call, id: str, asked: AdmissionRequest, extra_args: Mapping[str, Any], priority: int
     ) -> Refusal | None:
         """Admit a call's request, and return None, or tell of its refusal, and return that."""
+        if asked.device is not None and asked.device not in self.devices.nodes:
+            sentence = f"There is no device {asked.device}, which `data_parallel_rank` names."
+            return self.refuse(Refusal(Reason.INVALID, sentence, field="data_parallel_rank"))
         if priority:
             call.body = {"priority": priority, **call.body}
         try:
@@ -221,7 +226,9 @@ class EmulatedCore(UtilityCalls):
         asked = AdmissionRequest(len(request.prompt_token_ids), params.max_tokens)
         if call is None:
             return asked
-        if (admitted := call.admitted.get(request.external_req_id)) is None:
+        # One that had no tokens when it came to another process's edge is admitted by the id inside.
+        admitted = call.admitted.get(request.external_req_id) or call.admitted.get(request.request_id)
+        if admitted is None:
             self.admit(request.request_id, asked, params, request.priority)
             admitted = call.admitted[request.request_id]
         self._admission.begin(admitted)

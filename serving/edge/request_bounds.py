@@ -122,6 +122,8 @@ def check_text_alone(request: EngineCoreRequest) -> None:
     params = request.sampling_params
     if params is None:
         raise VLLMClientError("foreserve emulates text generation only: no pooling requests.")
+    if request.abort_immediately:
+        raise VLLMClientError("foreserve transfers no KV cache: there is none to be freed.")
     if request.resumable or request.prompt_token_ids is None:
         raise VLLMClientError("foreserve takes whole prompts of text or tokens: no embeddings, no streamed input.")
     if not request.prompt_token_ids or not params.max_tokens:

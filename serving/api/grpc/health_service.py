@@ -1,11 +1,15 @@
-"""The standard health service: the emulation as a whole, whether it is `ready`, and each of its parts by name."""
+"""The standard health service: the emulation as a whole, whether it is `ready`, and each of its parts by name.
+
+Not the library's: there, whoever watches and does not read holds a lock that `Check` waits for.
+"""
 
 import asyncio
-import contextlib
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Sequence
 from typing import Any
 
-from grpc_health.v1 import health, health_pb2
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from serving.cluster.readiness import UP, Readiness
 
@@ -14,50 +18,38 @@ LOOK_S = 1.0
 Status = health_pb2.HealthCheckResponse
 
 
-class PartsHealth(health.aio.HealthServicer):  # type: ignore[misc]
+class PartsHealth(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
     """`services` and "" are served while the process is worth keeping; `ready`, and each part, while they are up."""
 
     def __init__(self, readiness: Readiness, services: Sequence[str]) -> None:
-        super().__init__()
         self._readiness = readiness
         self._services = services
-        self._refreshing: asyncio.Task[None] | None = None
-        self._watchers = 0
+        self._known: dict[str, int] = {}
+        self._looked_s = 0.0
 
     async def Check(self, request: Any, context: Any) -> Any:
         """Answer with the status now."""
-        await self._refresh()
-        return await super().Check(request, context)
+        status = self._look().get(request.service)
+        if status is None:
+            await context.abort(grpc.StatusCode.NOT_FOUND, f"There is no service or part {request.service!r}.")
+        return Status(status=status)
 
     async def List(self, request: Any, context: Any) -> Any:
         """Return the status of everything that has one."""
-        told = {service: health_pb2.HealthCheckResponse(status=status) for service, status in self._told().items()}
+        told = {service: Status(status=status) for service, status in self._told().items()}
         return health_pb2.HealthListResponse(statuses=told)
 
     async def Watch(self, request: Any, context: Any) -> None:
         """Answer with the status now, and each change of it."""
-        await self._refresh()
-        with self._refreshed():
-            await super().Watch(request, context)
-
-    @contextlib.contextmanager
-    def _refreshed(self) -> Iterator[None]:
-        """Look often at what changes for as long as anybody watches: at the end there is no Ray to ask."""
-        self._watchers += 1
-        if self._refreshing is None:
-            self._refreshing = asyncio.create_task(self._refresh_often())
-        try:
-            yield
-        finally:
-            self._watchers -= 1
-            if not self._watchers:
-                self._refreshing.cancel()
-                self._refreshing = None
-
-    async def _refresh_often(self) -> None:
+        last = None
         while True:
+            # However many watch, there is one look in a while.
+            is_new = time.monotonic() - self._looked_s < LOOK_S / 2
+            status = (self._known if is_new else self._look()).get(request.service, Status.SERVICE_UNKNOWN)
+            if status != last:
+                await context.write(Status(status=status))
+                last = status
             await asyncio.sleep(LOOK_S)
-            await self._refresh()
 
     def _told(self) -> dict[str, int]:
         """Return the status of each service and part."""
@@ -65,8 +57,8 @@ class PartsHealth(health.aio.HealthServicer):  # type: ignore[misc]
         told |= {name: state in (UP, "serving") for name, state in self._readiness.parts().items()}
         return {service: Status.SERVING if well else Status.NOT_SERVING for service, well in told.items()}
 
-    async def _refresh(self) -> None:
-        told = self._told()
-        gone = dict.fromkeys(self._server_status.keys() - told.keys(), Status.NOT_SERVING)
-        for service, status in (told | gone).items():
-            await self.set(service, status)
+    def _look(self) -> dict[str, int]:
+        """Return the same, with parts that are gone."""
+        self._known = dict.fromkeys(self._known, Status.NOT_SERVING) | self._told()
+        self._looked_s = time.monotonic()
+        return self._known

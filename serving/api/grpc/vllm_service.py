@@ -85,7 +85,9 @@ class EngineServicer(VllmEngineServicer):  # type: ignore[misc]
     def _scheduler_loads(self) -> list[Any]:
         """Return the load of each device, which upstream takes from statistics of vLLM's engine."""
         loads = self._loads_now()
-        return [self._scheduler_load(rank, loads[rank]) for rank in self.engine.engine_core.engine_ranks_managed]
+        # A device that is joining has none yet.
+        there = (rank for rank in self.engine.engine_core.engine_ranks_managed if rank in loads)
+        return [self._scheduler_load(rank, loads[rank]) for rank in there]
 
     def _load_record(self, dp_rank: int | None) -> Any:
         """Return the load of a device as the stream of KV events carries it."""

@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from vllm.sampling_params import RequestOutputKind
-from vllm.v1.engine import EngineCoreOutput, FinishReason
+from vllm.v1.engine import EngineCoreOutput, EngineCoreRequest, FinishReason
 from vllm.v1.engine.output_processor import OutputProcessor, OutputProcessorOutput, RequestState
 
+from serving.call import current_call
 from serving.edge.delivery.direct_streams import DirectStreams
 from serving.edge.delivery.plain_stream import PlainStream
 from serving.edge.refusals import GivenUp
@@ -30,11 +31,17 @@ class ApartOutputs(OutputProcessor):  # type: ignore[misc]
         self._direct, self._give_up = direct, give_up
         self._plain: dict[str, PlainStream] = {}
 
+    def add_request(self, request: EngineCoreRequest, *args: Any, **kwargs: Any) -> None:
+        """Expect outputs of a request, as vLLM's own does, and note in its call what vLLM calls it."""
+        if (call := current_call()) is not None:
+            call.internal_ids[request.external_req_id] = request.request_id
+        super().add_request(request, *args, **kwargs)
+
     def divert(self, external_id: str) -> PlainStream | None:
-        """Send the text of a request to a stream from now on, until its last output, or an error, goes the usual way;
-        return that, or None if it is a request of which a stream can't tell all."""
-        ids = self.external_req_ids.get(external_id, ())
-        state = self.request_states.get(ids[0]) if len(ids) == 1 else None
+        """Send the text of the current call's request to a stream from now on, until its last output, or an error, goes
+        the usual way; return that, or None if it is over, or a request of which a stream can't tell all."""
+        call = current_call()
+        state = self.request_states.get(call.internal_ids.get(external_id, "")) if call is not None else None
         if state is None or not is_text_alone(state) or isinstance(state.queue.output, Exception):
             return None
         stream = PlainStream(state.request_id, state.detokenizer)
@@ -98,7 +105,9 @@ class ApartOutputs(OutputProcessor):  # type: ignore[misc]
         if state is None:
             return []
         queue = state.queue
-        aborted: list[str] = self.abort_requests([request_id], internal=True)
+        # Of several choices none has a client any more: vLLM aborts those of a parent with it.
+        family = state.parent_req.request_id if state.parent_req is not None else request_id
+        aborted: list[str] = self.abort_requests([family], internal=True)
         if queue is not None:
             queue.put(error)
         return aborted

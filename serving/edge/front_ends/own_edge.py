@@ -36,7 +36,6 @@ from serving.edge.front_ends.edge_messages import (
 )
 from serving.edge.front_ends.edge_wires import EdgeWire
 from serving.edge.front_ends.front_end import FrontEnd
-from serving.refusals import Reason, Refusal
 from serving.types import Release
 
 
@@ -134,17 +133,10 @@ class OwnEdge(FrontEnd):
 
     def _judge(self, call: Call, message: AdmissionCall) -> Judgement:
         """Judge a request of the current call."""
-        refusal = self._refusal(call, message)
+        refusal = self._core.judge(call, message.id, message.asked, message.extra_args, message.priority)
         if refusal is None:
             self._core.choose_text_for(call, message.needs_model, message.by_chance)
         return Judgement(refusal, call.answer, bool(call.recorded))
-
-    def _refusal(self, call: Call, message: AdmissionCall) -> Refusal | None:
-        device = message.asked.device
-        if device is not None and device not in self._core.devices.nodes:
-            sentence = f"There is no device {device}, which `data_parallel_rank` names."
-            return self._core.refuse(Refusal(Reason.INVALID, sentence, field="data_parallel_rank"))
-        return self._core.judge(call, message.id, message.asked, message.extra_args, message.priority)
 
     def _end(self, ended: CallEnd) -> None:
         if call := self._calls.pop(ended.call, None):

@@ -1,6 +1,7 @@
 """One client's request, whatever it says, over HTTP and gRPC: refused by the name of the field."""
 
 import json
+import time
 from typing import Any
 
 import grpc
@@ -13,7 +14,7 @@ from serving.api.pb.foreserve.v1 import openai_pb2 as pb
 from serving.api.pb.foreserve.v1 import openai_pb2_grpc
 from serving.process.server_process import ServerProcess
 from serving.token_source.forced_replay import KNOWN_TOKENS
-from tests.conftest import MODEL
+from tests.conftest import CONTEXT, MODEL
 
 HALF = "\ud800"
 CHAT: dict[str, Any] = {"model": MODEL, "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 2}
@@ -146,6 +147,63 @@ def test_the_same_over_vllms_service(emulator: ServerProcess) -> None:
                 list(generate(asked))
             assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT, caught.value.details()
             assert name in caught.value.details()
+
+
+def running(emulator: ServerProcess) -> float:
+    lines = httpx.get(f"{emulator.http_url}/metrics").text.splitlines()
+    wanted = "vllm:num_requests_running{", "vllm:num_requests_waiting{"
+    return sum(float(line.split()[-1]) for line in lines if line.startswith(wanted))
+
+
+def test_a_transfer_of_kv_is_refused_over_vllms_service_and_leaves_nothing_in_flight(emulator: ServerProcess) -> None:
+    with grpc.insecure_channel(emulator.grpc_url.removeprefix("grpc://")) as channel:
+        generate = vllm_engine_pb2_grpc.VllmEngineStub(channel).Generate
+        for number in range(3):
+            asked = vllm_engine_pb2.GenerateRequest(
+                request_id=f"kv-{number}",
+                tokenized={"input_ids": [1]},
+                kv_transfer_params_json='{"do_remote_prefill": true}',
+            )
+            with pytest.raises(grpc.RpcError) as caught:
+                list(generate(asked, timeout=30))
+            assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT, caught.value.details()
+    deadline_s = time.monotonic() + 20
+    while running(emulator):
+        assert time.monotonic() < deadline_s, "a request that nobody waits for is in flight"
+        time.sleep(0.1)
+    time.sleep(0.5)
+    assert not running(emulator)
+
+
+def test_no_more_tokens_are_asked_for_than_the_context_has(emulator: ServerProcess) -> None:
+    def most() -> float:
+        lines = httpx.get(f"{emulator.http_url}/metrics").text.splitlines()
+        name = "vllm:request_params_max_tokens_sum"
+        return sum(float(line.split()[-1]) for line in lines if line.startswith(name))
+
+    before = most()
+    sampling = {"max_tokens": 10**6, "stop_token_ids": list(range(1000))}
+    with grpc.insecure_channel(emulator.grpc_url.removeprefix("grpc://")) as channel:
+        generate = vllm_engine_pb2_grpc.VllmEngineStub(channel).Generate
+        for prompt in ({"tokenized": {"input_ids": [1, 2, 3]}}, {"text": "Hi"}):
+            asked = vllm_engine_pb2.GenerateRequest(request_id=str(prompt), sampling_params=sampling, **prompt)
+            assert list(generate(asked, timeout=120))
+    assert 2 * (CONTEXT - 10) < most() - before < 2 * CONTEXT
+
+
+def test_a_stream_that_names_a_device_that_is_not_there_is_refused_before_it_begins(emulator: ServerProcess) -> None:
+    asked = CHAT | {"stream": True}
+    message = refusal(emulator, "/v1/chat/completions", asked, **{"x-data-parallel-rank": "77"})["message"]
+    assert "77" in message
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages"])
+def test_a_conversation_without_a_message_is_no_internal_error_though_it_has_tools(
+    emulator: ServerProcess, path: str
+) -> None:
+    chat = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+    tool = {"name": "f", "input_schema": {"type": "object"}} if path == "/v1/messages" else chat
+    refusal(emulator, path, CHAT | {"messages": [], "tools": [tool]})
 
 
 def test_media_are_refused_and_no_file_of_theirs_is_opened(emulator: ServerProcess) -> None:

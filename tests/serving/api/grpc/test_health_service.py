@@ -81,3 +81,27 @@ def test_a_part_that_has_gone_does_not_serve() -> None:
         assert (await status("device 0"), await status("device 1")) == (Status.SERVING, Status.NOT_SERVING)
 
     asyncio.run(main())
+
+
+def test_who_watches_and_does_not_read_keeps_nobody_from_an_answer() -> None:
+    service = PartsHealth(Asked(), ["a"])  # type: ignore[arg-type]
+
+    async def never(answer: Any) -> None:
+        await asyncio.Event().wait()
+
+    async def main() -> None:
+        names = ("", "a", "ready", "unheard of")
+        stuck = [
+            asyncio.create_task(
+                service.Watch(health_pb2.HealthCheckRequest(service=name), SimpleNamespace(write=never))
+            )
+            for name in names
+        ]
+        await asyncio.sleep(0)
+        async with asyncio.timeout(5.0):
+            answer = await service.Check(health_pb2.HealthCheckRequest(service="ready"), SimpleNamespace())
+        assert answer.status == Status.SERVING
+        for each in stuck:
+            await end(each)
+
+    asyncio.run(main())

@@ -102,6 +102,7 @@ def test_refusals_come_with_a_status_before_a_stream_begins(edges: ServerProcess
 
 def test_the_admin_and_probes_reach_the_engine_core_through_any(edges: ServerProcess) -> None:
     for _ in range(CONNECTIONS):
+        assert httpx.get(f"{edges.http_url}/", timeout=30).headers["location"] == "/ui"
         assert httpx.get(f"{edges.http_url}/ready", timeout=30).json()["parts"]["device 1"] == "up"
         assert httpx.get(f"{edges.http_url}/foreserve/v1/status", timeout=30).status_code == 200
         assert httpx.get(f"{edges.http_url}/foreserve/v1/history?after=1", timeout=30).json()["first"] == 1
