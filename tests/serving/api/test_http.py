@@ -100,6 +100,21 @@ def test_a_seed_makes_completions_repeatable_and_choices_of_n_differ(client: ope
     assert free.choices[0].text != free.choices[1].text
 
 
+def test_streams_with_the_same_request_id_keep_their_texts_apart(
+    emulator: ServerProcess, client: openai.OpenAI
+) -> None:
+    def text(number: int, headers: dict[str, str]) -> str:
+        options = {"model": MODEL, "prompt": f"Number {number}", "max_tokens": 6 + 7 * number, "seed": number}
+        extra = {"extra_headers": headers, "extra_body": {"ignore_eos": True}}
+        chunks = list(client.completions.create(**options, stream=True, **extra))
+        assert chunks[-1].choices[0].finish_reason == "length"
+        return "".join(chunk.choices[0].text for chunk in chunks)
+
+    alone = [text(number, {}) for number in range(6)]
+    with ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(lambda number: text(number, {"x-request-id": "the same"}), range(6))) == alone
+
+
 def test_metrics_count_n_once_a_request(emulator: ServerProcess, client: openai.OpenAI) -> None:
     before = settled(emulator)
     client.completions.create(**PLAIN | {"n": 3, "prompt": ["Once", "Twice"], "temperature": 1.0})

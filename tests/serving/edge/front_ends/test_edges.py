@@ -160,6 +160,37 @@ def test_vllms_service_tells_of_the_devices_through_any(edges: ServerProcess) ->
             assert without.value.code() is grpc.StatusCode.UNIMPLEMENTED
 
 
+def test_who_watches_as_often_as_he_can_keeps_nobody_from_an_answer(edges: ServerProcess) -> None:
+    with grpc.insecure_channel(edges.grpc_url.removeprefix("grpc://")) as channel:
+        stub = health_pb2_grpc.HealthStub(channel)
+        watching = [stub.Watch(health_pb2.HealthCheckRequest(service="ready"), timeout=120) for _ in range(600)]
+        codes = []
+        for each in watching:
+            try:
+                next(each)
+                codes.append(grpc.StatusCode.OK)
+            except grpc.RpcError as error:
+                codes.append(error.code())
+        assert codes.count(grpc.StatusCode.OK) == 512
+        assert codes.count(grpc.StatusCode.RESOURCE_EXHAUSTED) == 88
+        assert stub.Check(health_pb2.HealthCheckRequest(service="ready"), timeout=30).status
+        for each in watching:
+            each.cancel()
+        # Their places are free again.
+        wait_until(lambda: watches(stub))
+
+
+def watches(stub: health_pb2_grpc.HealthStub) -> bool:
+    """Tell whether one more may watch."""
+    one = stub.Watch(health_pb2.HealthCheckRequest(service="ready"), timeout=30)
+    try:
+        return bool(next(one).status)
+    except grpc.RpcError:
+        return False
+    finally:
+        one.cancel()
+
+
 def test_who_breaks_off_leaves_nothing_in_flight(edges: ServerProcess) -> None:
     endless = {**ASKED, "max_tokens": 900, "ignore_eos": True, "stream": True}
     for _ in range(6):
