@@ -49,6 +49,11 @@ class NearMemoryDevice(XpuDevice):
         self._near_bytes = spec.capacity_bytes
         # Otherwise compute is in all of the memory, which holds whatever fits at all.
         self._has_channels = spec.ext_share < 1.0
+        self._unit = self.unit_with(self.ext_bytes_per_s)
+
+    def unit_with(self, ext_bytes_per_s: float) -> Unit:
+        """As of any xPU, with the share of the bandwidth that compute near memory leaves it."""
+        return super().unit_with(ext_bytes_per_s * self._ext_share)
 
     def probe(self, plan: StepPlan, steps: int = 1, ext_bytes_per_s: float | None = None) -> StepCosts:
         """As of any device. Steps between which an operator moves to the xPU are costed apart."""
@@ -68,7 +73,6 @@ class NearMemoryDevice(XpuDevice):
     def execute(self, plan: StepPlan, work: StepWork, unit: Unit) -> Execution:
         if plan.placed is not None:
             raise ValueError("The plan has experts placed by topic, and the device no HB to place them in")
-        unit = unit._replace(ext_bytes_per_s=unit.ext_bytes_per_s * self._ext_share)
         if plan.draft is None or not work.decoding:
             return self._pass_of_target(work, unit)
         if self.draft is None:

@@ -98,7 +98,7 @@ def _unit(setup: OffloadSetup) -> Unit:
         hb_bytes_per_s=hbm_bytes_per_s,
         ext_bytes_per_s=hardware.slow.bytes_per_s,
         link_bytes_per_s=NEVER_BOUND,
-        j_per_mac=hardware.busy_beyond_idle_w / macs_per_s,
+        j_per_mac=hardware.busy_beyond_idle_w * hardware.clock_share / macs_per_s,
         hb_j_per_byte=hardware.busy_beyond_idle_w / hbm_bytes_per_s,
         ext_j_per_byte=hardware.slow.j_per_byte,
         link_j_per_byte=hardware.link_j_per_byte,

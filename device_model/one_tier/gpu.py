@@ -19,7 +19,7 @@ from device_model.setup import Setup
 from device_model.specs.calibrated import GpuCalibration
 from device_model.specs.hardware import Hardware
 from device_model.specs.kinds import gpu
-from device_model.specs.spec import DeviceError, Model
+from device_model.specs.spec import GQA, DeviceError, Model
 from device_model.specs.spec_file import SPECS, read_named
 from device_model.step import StepPlan
 from device_model.work import StepWork
@@ -51,7 +51,9 @@ class GpuDevice(OneTierDevice):
         # What an engine leaves free is for graphs, and for whoever else is on the GPU.
         share = setup.calibration.memory_share
         what = f"GPUs (the engine takes {share:.0%} of it)"
-        self.placement = one_tier(self.size, self.hb.capacity_bytes * share, what)
+        self._kv_copies = kv_copies(setup.model, hardware.gpus)
+        held = one_tier(self.size, self.hb.capacity_bytes * share, what)
+        self.placement = held._replace(kv_bytes_per_token=held.kv_bytes_per_token * self._kv_copies)
         self.schedules_ahead = setup.calibration.schedules_ahead
         self._wait_s = _wait_s(setup)
 
@@ -75,7 +77,8 @@ class GpuDevice(OneTierDevice):
             raise ValueError(NO_PLACEMENT)
         size, touch = self.size, self.touch(work)
         static = Part("static weights", unit, SPLIT, size.static_macs(work), size.static_read_bytes)
-        attention = Part("attention", unit, SPLIT, size.attention_macs(work), size.kv_traffic_bytes(work))
+        kv = size.kv_traffic_bytes(work) * self._kv_copies
+        attention = Part("attention", unit, SPLIT, size.attention_macs(work), kv)
         groups = [(static,), (attention,)]
         if touch.touched:
             read = touch.touched * size.expert_bytes
@@ -98,6 +101,13 @@ class GpuDevice(OneTierDevice):
         model, gpus = self.setup.model, self.setup.hardware.gpus
         passed = 2 * (gpus - 1) / gpus * work.tokens * model.hidden_size * SUM_BYTES
         return passed * self.setup.calibration.sum_kernels * model.layers
+
+
+def kv_copies(model: Model, gpus: int) -> float:
+    """Return how many copies of keys and values so many GPUs hold: tensor parallelism shares out heads, and where there
+    are fewer KV heads than GPUs each is on several. MLA's latents are of all heads: each GPU has them, as in vLLM."""
+    heads = model.kv_heads if model.attention == GQA else 1
+    return gpus / min(gpus, heads)
 
 
 @lru_cache
@@ -127,7 +137,7 @@ def _unit(setup: GpuSetup) -> Unit:
         hb_bytes_per_s=hardware.fast.bytes_per_s * calibration.bandwidth_share,
         ext_bytes_per_s=hardware.slow.bytes_per_s,
         link_bytes_per_s=hardware.link_bytes_per_s or NEVER_BOUND,
-        j_per_mac=beyond_w / macs_per_s,
+        j_per_mac=beyond_w * hardware.clock_share / macs_per_s,
         hb_j_per_byte=0.0,
         ext_j_per_byte=0.0,
         link_j_per_byte=0.0,

@@ -47,7 +47,7 @@ class NpuDevice(OneTierDevice):
     def __init__(self, setup: NpuSetup) -> None:
         hardware = setup.hardware
         super().__init__(setup, hardware.idle_w, _unit(hardware))
-        self.working_w = hardware.idle_w + hardware.vector_w * (1 - hardware.idle_power_share)
+        self.working_w = hardware.idle_w + hardware.vector_at_work_w
         self.placement = one_tier(self.size, self.hb.capacity_bytes, "NPU")
 
     @classmethod

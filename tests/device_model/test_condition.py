@@ -125,6 +125,19 @@ def test_below_79_percent_of_the_clock_the_streamline_holds_lpddr_up():
     assert cost(half, [AT_1K]).latency_s == pytest.approx(cost(plain, [AT_1K]).latency_s * 101.376 / 64)
 
 
+@pytest.mark.parametrize(("clock", "gb_per_s"), [(1.0, 76.032), (0.75, 76.032), (0.5, 64.0)])
+def test_beside_channels_of_compute_near_memory_the_streamline_holds_up_what_is_left_of_them(clock, gb_per_s):
+    """Three quarters of LPDDR's 101.4 GB/s are the xPU's (NMP), which 128 GB/s of streamline carry at 60 % of the
+    clock."""
+    dev = device("nmp", condition=Condition(clock_share=clock))
+    static = parts(stages(dev, [AT_1K])[0])["static weights"]
+    assert static.unit.ext_bytes_per_s == pytest.approx(gb_per_s * 1e9)
+    granted = dev.explain(StepPlan.of(AT_1K))
+    assert granted[0].groups[0][0].unit == static.unit
+    half = dev.unit_with(dev.ext_bytes_per_s / 2)
+    assert half.ext_bytes_per_s == pytest.approx(76.032e9 / 2)
+
+
 @pytest.mark.parametrize("share", [0.0, -0.1, 1.01, float("nan"), float("inf")])
 @pytest.mark.parametrize("name", ["ext_share", "hb_share", "clock_share"])
 def test_a_share_that_means_nothing_is_refused(name, share):

@@ -12,6 +12,7 @@ from device_model.specs.hardware_file import load_hardware
 from device_model.specs.spec import Contradiction, DeviceError
 from device_model.step import StepPlan
 from device_model.systems import gpu
+from device_model.work import StepWork
 
 NEARLY = 1 - 1e-9
 PAIRS = [("a6000", "olmoe-1b-7b"), ("2xh100", "mixtral-8x7b"), ("2xh100", "qwen2.5-32b"), ("4xh100", "llama-4-scout")]
@@ -80,6 +81,20 @@ def test_a_gpu_has_no_banks_to_lose_and_no_tiers_to_place_experts_in():
         DEVICES[0].probe(dataclasses.replace(StepPlan.of((1, 9)), placed=(1.0,)))
     capped = load_device("auto", "a6000", "olmoe-1b-7b", condition=Condition(clock_share=0.5))
     assert cost(capped, [(2000, 0)]).latency_s > cost(DEVICES[0], [(2000, 0)]).latency_s
+    assert cost(capped, [(2000, 0)]).energy.compute_j == pytest.approx(cost(DEVICES[0], [(2000, 0)]).energy.compute_j)
+
+
+@pytest.mark.parametrize(
+    ("model", "gpus", "copies"),
+    [("deepseek-v2-lite", 4, 4), ("deepseek-v2-lite", 2, 2), ("qwen2.5-1.5b", 4, 2), ("qwen3-30b-a3b", 4, 1)],
+)
+def test_gpus_hold_what_they_cannot_share_out_each(model: str, gpus: int, copies: int) -> None:
+    """MLA's latents are of all heads; two KV heads are four GPUs' pairwise."""
+    one, several = (load_device("auto", name, model, None) for name in ("h100", "2xh100" if gpus == 2 else "4xh100"))
+    assert several.kv_bytes_per_token == copies * one.kv_bytes_per_token
+    size, work = several.size, StepWork.of(StepPlan.of(*[(1, 30_000)] * 8), 1)
+    attention = several.explain(StepPlan.of(*[(1, 30_000)] * 8))[0].groups[1][0]
+    assert attention.hb_bytes == pytest.approx(copies * size.kv_traffic_bytes(work))
 
 
 def test_a_model_that_does_not_fit_is_refused():

@@ -108,6 +108,9 @@ def test_a_slower_clock_slows_the_array_down_and_costs_no_more_a_mac():
         assert cost(capped, batch).energy.compute_j == pytest.approx(cost(whole, batch).energy.compute_j)
         assert cost(capped, batch).energy.comm_j == pytest.approx(cost(whole, batch).energy.comm_j)
     assert cost(capped, [(2000, 0)]).latency_s > 1.5 * cost(whole, [(2000, 0)]).latency_s
+    # It leaks at any clock; what the vector unit draws beyond that falls with it.
+    assert capped.static_w == whole.static_w
+    assert capped.working_w - capped.static_w == pytest.approx(0.5 * (whole.working_w - whole.static_w))
 
 
 def test_what_an_npu_can_t_do_is_said():

@@ -166,6 +166,16 @@ def test_actual_routes_are_cached_by_lru():
         load_device("auto", "a6000", "olmoe-1b-7b").commit(plan)
 
 
+def test_a_capped_clock_slows_prompts_down_and_costs_no_more_a_mac():
+    whole, capped = (
+        load_device("auto", "a100-8gb", "olmoe-1b-7b", condition=Condition(clock_share=s)) for s in (1.0, 0.1)
+    )
+    energy = [next(iter(dev.probe(StepPlan.of((4000, 0))))).energy for dev in (whole, capped)]
+    assert energy[1].compute_j == pytest.approx(energy[0].compute_j)
+    times = [next(iter(dev.probe(StepPlan.of((4000, 0))))).latency_s for dev in (whole, capped)]
+    assert times[1] > 1.5 * times[0]
+
+
 def test_what_it_can_t_do_is_said():
     with pytest.raises(DeviceError, match="a GPU loses no banks"):
         load_device("auto", "a100-8gb", "olmoe-1b-7b", condition=Condition(hb_share=0.5))

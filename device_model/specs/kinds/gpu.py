@@ -14,6 +14,7 @@ from device_model.specs.spec import (
     Name,
     Positive,
     PositiveOrNone,
+    PositiveShare,
     Share,
     System,
     TierSpec,
@@ -48,6 +49,7 @@ class Hardware:
     compute_share: Share = 0.0  # of the peak that GEMMs reach
     layer_us: PositiveOrNone = 0.0  # what a layer takes beyond its bytes and MACs
     eager_layer_us: PositiveOrNone = 0.0  # least time of a layer in passes that no CUDA graph holds
+    clock_share: PositiveShare = 1.0  # of the clock at which it has its TFLOPS
     kind: Kind = KIND
     system: System = "gpu"
 
@@ -79,7 +81,7 @@ class Hardware:
     @property
     def macs_per_s(self) -> float:
         """FP16 multiply-accumulates per second of all GPUs, at two operations each."""
-        return self.gpus * self.fp16_tflops * TERA / 2
+        return self.gpus * self.fp16_tflops * self.clock_share * TERA / 2
 
     @property
     def link_bytes_per_s(self) -> float:
@@ -96,9 +98,9 @@ class Hardware:
         return TierSpec.of(0.0, self.gpus * self.host_gb_per_s, 0.0, 0.0)
 
     def degraded(self, ext_share: float, hb_share: float, clock_share: float) -> "Hardware":
-        """Return GPUs with shares of the host's link and of their clock. Raise DeviceError for banks, which they don't
-        lose.
+        """Return GPUs with shares of the host's link and of their clock, at which a MAC costs what it did. Raise
+        DeviceError for banks, which they don't lose.
         """
         if hb_share < 1:
             raise DeviceError(f"hb_share is {hb_share}; a GPU loses no banks, and 1 is all it allows.")
-        return replace(self, host_gb_per_s=self.host_gb_per_s * ext_share, fp16_tflops=self.fp16_tflops * clock_share)
+        return replace(self, host_gb_per_s=self.host_gb_per_s * ext_share, clock_share=self.clock_share * clock_share)

@@ -45,18 +45,19 @@ class Hardware:
     dma_w: Positive
     idle_power_share: Share  # of the die's, drawn whatever it does
     host_gb_per_s: Positive
+    clock_share: PositiveShare = 1.0  # of the clock at which the figures above hold
     kind: Kind = KIND
     system: System = "npu"
 
     @property
     def macs_per_s(self) -> float:
         """Multiply-accumulates per second of the array at its peak, at two operations each."""
-        return self.fp16_tflops * TERA / 2
+        return self.fp16_tflops * self.clock_share * TERA / 2
 
     @property
     def j_per_mac(self) -> float:
         """Of the array at work, beyond what it draws idle."""
-        return self.array_w * (1 - self.idle_power_share) / self.macs_per_s
+        return self._at_work_w(self.array_w) / self.macs_per_s
 
     @property
     def scratchpad_bytes(self) -> float:
@@ -65,12 +66,17 @@ class Hardware:
     @property
     def scratchpad_bytes_per_s(self) -> float:
         """What goes into the scratchpad and comes out of it, together."""
-        return self.scratchpad_bytes_per_cycle * self.clock_ghz * GIGA
+        return self.scratchpad_bytes_per_cycle * self.clock_ghz * self.clock_share * GIGA
 
     @property
     def scratchpad_j_per_byte(self) -> float:
         """Of scratchpad and DMA, beyond what they draw idle."""
-        return (self.scratchpad_w + self.dma_w) * (1 - self.idle_power_share) / self.scratchpad_bytes_per_s
+        return self._at_work_w(self.scratchpad_w + self.dma_w) / self.scratchpad_bytes_per_s
+
+    @property
+    def vector_at_work_w(self) -> float:
+        """Watts of the vector unit, beyond what it draws idle."""
+        return self._at_work_w(self.vector_w)
 
     @property
     def idle_w(self) -> float:
@@ -95,13 +101,8 @@ class Hardware:
         """
         if hb_share < 1:
             raise DeviceError(f"hb_share is {hb_share}; an NPU loses no banks, and 1 is all it allows.")
-        # Watts at the lower rate: a MAC and a byte cost what they did.
-        return replace(
-            self,
-            host_gb_per_s=self.host_gb_per_s * ext_share,
-            fp16_tflops=self.fp16_tflops * clock_share,
-            clock_ghz=self.clock_ghz * clock_share,
-            array_w=self.array_w * clock_share,
-            scratchpad_w=self.scratchpad_w * clock_share,
-            dma_w=self.dma_w * clock_share,
-        )
+        return replace(self, host_gb_per_s=self.host_gb_per_s * ext_share, clock_share=self.clock_share * clock_share)
+
+    def _at_work_w(self, watts: float) -> float:
+        """Return what so many watts at the full clock leave beyond those drawn idle, which leak at any clock."""
+        return watts * (1 - self.idle_power_share) * self.clock_share

@@ -14,6 +14,7 @@ from device_model.specs.spec import (
     Name,
     Positive,
     PositiveOrNone,
+    PositiveShare,
     Share,
     System,
     TierSpec,
@@ -43,6 +44,7 @@ class Hardware:
     host_loss_percent: Loss
     host_read_pj_per_bit: Positive
     link_pj_per_bit: Positive
+    clock_share: PositiveShare = 1.0  # of the clock at which it has its TFLOPS
     kind: Kind = KIND
     system: System = "offload"
 
@@ -55,7 +57,7 @@ class Hardware:
     @property
     def macs_per_s(self) -> float:
         """FP16 multiply-accumulates per second, at two operations each."""
-        return self.fp16_tflops * TERA / 2
+        return self.fp16_tflops * self.clock_share * TERA / 2
 
     @property
     def idle_w(self) -> float:
@@ -84,9 +86,9 @@ class Hardware:
         )
 
     def degraded(self, ext_share: float, hb_share: float, clock_share: float) -> "Hardware":
-        """Return a GPU with shares of its link to the host and of its clock. Raise DeviceError for banks, which it
-        doesn't lose.
+        """Return a GPU with shares of its link to the host and of its clock, at which a MAC costs what it did. Raise
+        DeviceError for banks, which it doesn't lose.
         """
         if hb_share < 1:
             raise DeviceError(f"hb_share is {hb_share}; a GPU loses no banks, and 1 is all it allows.")
-        return replace(self, host_gb_per_s=self.host_gb_per_s * ext_share, fp16_tflops=self.fp16_tflops * clock_share)
+        return replace(self, host_gb_per_s=self.host_gb_per_s * ext_share, clock_share=self.clock_share * clock_share)
