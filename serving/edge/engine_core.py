@@ -179,7 +179,8 @@ class EmulatedCore(UtilityCalls):
     ) -> Refusal | None:
         """Admit a call's request, and return None, or tell of its refusal, and return that."""
         if asked.device is not None and asked.device not in self.devices.nodes:
-            sentence = f"There is no device {asked.device}, which `data_parallel_rank` names."
+            there = ", ".join(map(str, self.engine_ranks_managed))
+            sentence = f"There is no device {asked.device}, which `data_parallel_rank` names; those there are: {there}."
             return self.refuse(Refusal(Reason.INVALID, sentence, field="data_parallel_rank"))
         if priority:
             call.body = {"priority": priority, **call.body}

@@ -320,4 +320,6 @@ def test_a_request_may_name_its_device_by_a_data_parallel_rank(emulator: ServerP
         assert ask(rank).status_code == 200
         until(lambda rank=rank, before=before: tokens_by_engine()[str(rank)] >= before[str(rank)] + 8)
     refused = ask(99)
-    assert refused.status_code == 400 and "out of range" in refused.json()["error"]["message"]
+    assert refused.status_code == 400 and refused.json()["error"]["param"] == "data_parallel_rank"
+    assert "There is no device 99" in refused.json()["error"]["message"]
+    assert refused.json()["error"]["message"].endswith("those there are: 0, 1.")
