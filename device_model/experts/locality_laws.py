@@ -107,8 +107,19 @@ class Experts:
         popular: Number = cached**self._locality.hit_exponent
         if tokens.decoding:
             return popular
+        if tokens.prefill and tokens.sequences:
+            return self._popular_of_both(cached, tokens, read)
         found: Number = cached + (popular - cached) * (1.0 - read**self._locality.saturation_exponent)
         return found
+
+    def _popular_of_both(self, cached: Number, tokens: PassTokens, read: float) -> Number:
+        """Prompts beside decoding: what sequences that decode read is found as without them, and what prompts read
+        beyond that as by themselves, so that a pass of both never misses more than two passes."""
+        decoding, prompts = PassTokens(tokens.sequences, tokens.each), PassTokens(0, 1, tokens.prefill)
+        first, alone = self.touched(decoding), self.touched(prompts)
+        found = self._popular(cached, decoding, first) * first + self._popular(cached, prompts, alone) * (read - first)
+        both: Number = found / read
+        return both
 
     def pool_hits(self, pool: Number) -> Number:
         """Share of the experts that verifying reads that Elastic-SD's pool serves: what share of all it holds.
