@@ -63,7 +63,7 @@ def test_a_server_is_ready_though_a_part_is_hit_while_it_starts(kind: str, how: 
     edges = ("--edges", "2") if kind == EDGE else ()
     with hitting(kind, how) as hit, server(*TINY, *edges, quiet=True, log=tmp_path / "log") as child:
         assert hit
-        asked = {"model": MODEL, "prompt": "Hello", "max_tokens": 8}
+        asked = {"model": MODEL, "prompt": "Hello", "max_tokens": 8, "ignore_eos": True}
         answer = httpx.post(f"{child.http_url}/v1/completions", json=asked, timeout=60)
         assert answer.json()["usage"]["completion_tokens"] == 8
         assert not psutil.pid_exists(hit[0])
