@@ -119,7 +119,7 @@ class RooflineDevice(ABC):
             key = (plan.new_tokens.tobytes(), plan.context.tobytes(), plan.draft, steps, ext_bytes_per_s)
             if plan.decoding is not None:
                 key = (key, plan.decoding.tobytes())
-            if plan.placed is not None:
+            if plan.placed is not None or plan.topics is not None:
                 key = (key, plan.placed, None if plan.topics is None else plan.topics.tobytes())
             if (known := self._known.get(key)) is not None:
                 return known

@@ -30,7 +30,7 @@ class Unit(NamedTuple):
     hb_j_per_byte: float
     ext_j_per_byte: float
     link_j_per_byte: float
-    streamed: float = 1.0  # whether what EXT delivers runs over the streamline (0 near memory)
+    streamed: float = 1.0  # whether what EXT delivers crosses its bus and the streamline (0 near memory)
 
 
 class Part(NamedTuple):
@@ -110,7 +110,7 @@ class Stage(NamedTuple):
                 writing_s = largest(writing_s, moved / hb_rate)
                 compute_j, ext_j = compute_j + macs * mac_price, ext_j + ext * ext_price
                 hb_j, comm_j = hb_j + moved * hb_price, comm_j + (ext * streamed + link) * link_price
-                hb_bytes, ext_bytes = hb_bytes + moved, ext_bytes + ext
+                hb_bytes, ext_bytes = hb_bytes + moved, ext_bytes + ext * streamed
             plain_s, exposed_s = plain_s + took_s, exposed_s + (largest(took_s, writing_s) - took_s)
         each = (plain_s, exposed_s, compute_j, ext_j, hb_j, comm_j, hb_bytes, ext_bytes)
         return StageTotals(*each) if self.repeats == 1 else StageTotals(*(total * self.repeats for total in each))

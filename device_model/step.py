@@ -118,7 +118,8 @@ class Energy(NamedTuple):
 
 
 class Traffic(NamedTuple):
-    """Bytes that one step moves, by memory tier: the fast one, and the slow one or link."""
+    """Bytes that one step moves, by memory tier: the fast one, and the bus of the slow one or link, which reads of
+    compute within the memory don't cross."""
 
     hb_bytes: float
     ext_bytes: float

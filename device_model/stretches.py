@@ -29,7 +29,7 @@ class Stretches:
 
     def cover(self, plan: StepPlan) -> bool:
         """Tell whether a plan is of few sequences that decode, and has nothing special."""
-        plain = plan.draft is None and plan.routes is None and plan.placed is None
+        plain = plan.draft is None and plan.routes is None and plan.placed is None and plan.topics is None
         return plain and 0 < len(plan.context) <= FEW and all_decode(plan) and int(plan.context.min()) >= 0
 
     def probe(self, plan: StepPlan, steps: int, ext_bytes_per_s: float | None) -> StepCosts:

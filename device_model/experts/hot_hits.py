@@ -40,7 +40,7 @@ def expected_touch(model: Model, decoded: int, prefill: int = 0, hit_rate: float
     if not model.experts:
         return ExpertTouch(0.0, 0.0, 0.0, 0.0)
     if hit_rate is None and not model.hot_hit_rate:
-        return _by_popularity(model, decoded, prefill)
+        return touch_by_popularity(model, decoded, prefill)
     rate, tokens = model.hot_hit_rate if hit_rate is None else hit_rate, decoded + prefill
     cold_experts = model.experts - model.top_k
     cold_chance = min(1.0, (1 - rate) * model.top_k / cold_experts) if cold_experts else 0.0
@@ -59,7 +59,7 @@ def touch_of(model: Model, work: StepWork, hit_rate: float | None = None) -> Exp
     return expected_touch(model, work.tokens - prefill, prefill, hit_rate)
 
 
-def _by_popularity(model: Model, decoded: int, prefill: int) -> ExpertTouch:
+def touch_by_popularity(model: Model, decoded: int, prefill: int) -> ExpertTouch:
     """Return what tokens touch of a model of whose topics nothing is known; those of prompts count in full."""
     share = model.top_k / model.experts
     choices = free_choices(share, spread_of(model), decoded) + prefill

@@ -1,8 +1,8 @@
 """Hottest experts: those that a topic uses most, as many as a fast memory holds, evenly over the layers.
 
-Analytic, as `fidelity.Analytic` is, and by the law of `hot_hits`, so that what a pass touches is what it touches on
-other systems: it holds hot experts first, of which any is as likely as another, then cold ones. That is what an
-LRU cache comes to while the topic stays, if tokens choose independently; a real one is `traced_cache.TracedCache`.
+By the law of `hot_hits`, for models of which a share of hot choices is published: the memory holds hot experts first,
+of which any is as likely as another, then cold ones. That is what an LRU cache comes to while the topic stays, if
+tokens choose independently; a real one is `traced_cache.TracedCache`. Of all other models `fidelity.Analytic` says it.
 """
 
 from device_model.arrays import Number, least, most
@@ -13,7 +13,7 @@ from device_model.specs.spec import Model
 
 
 class HottestCached:
-    """The experts of one model. It has no state, so that carrying a pass out changes nothing."""
+    """The experts of one model with a published share. It has no state, so that carrying a pass out changes nothing."""
 
     def __init__(self, model: Model) -> None:
         self._model = model

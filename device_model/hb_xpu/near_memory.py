@@ -3,7 +3,7 @@
 ELMoE-3D says of its baselines that they process experts locally at small batches, and that as the batch grows too
 little compute inside forces them onto the xPU, through the external bus (3.1, 7.2). So each of the two goes wherever it
 is done sooner; or, where processors have channels of their own, is shared out between them and the xPU. Static weights
-are the xPU's: shared by all tokens, they are what it is good at.
+are the xPU's: shared by all tokens, they are what it is good at. Devices that share LPDDR share the compute in it, too.
 """
 
 from dataclasses import replace
@@ -55,6 +55,12 @@ class NearMemoryDevice(XpuDevice):
         """As of any xPU, with the share of the bandwidth that compute near memory leaves it."""
         return super().unit_with(ext_bytes_per_s * self._ext_share)
 
+    def _near_with(self, unit: Unit) -> Unit:
+        """Return the compute near memory, with the share of it and of its banks that `unit` has of their bus."""
+        share = unit.ext_bytes_per_s / self._unit.ext_bytes_per_s
+        near = self._near
+        return near._replace(macs_per_s=near.macs_per_s * share, ext_bytes_per_s=near.ext_bytes_per_s * share)
+
     def probe(self, plan: StepPlan, steps: int = 1, ext_bytes_per_s: float | None = None) -> StepCosts:
         """As of any device. Steps between which an operator moves to the xPU are costed apart."""
         if steps < 2 or self._where(plan, 0, ext_bytes_per_s) == self._where(plan, steps - 1, ext_bytes_per_s):
@@ -96,7 +102,9 @@ class NearMemoryDevice(XpuDevice):
         size, bits = self.size, self.setup.model.kv_bits
         whole = Part("attention", at_width(unit, bits), ON_XPU, size.attention_macs(work))
         whole = whole._replace(ext_bytes=size.kv_traffic_bytes(work))
-        return self._placed(whole, at_width(self._near, bits), least(self._near_bytes / size.kv_held_bytes(work), 1.0))
+        return self._placed(
+            whole, at_width(self._near_with(unit), bits), least(self._near_bytes / size.kv_held_bytes(work), 1.0)
+        )
 
     def _experts(self, work: StepWork, unit: Unit, touched: float) -> tuple[Part, ...]:
         """Do experts near memory as far as the KV cache leaves them room.
@@ -106,7 +114,7 @@ class NearMemoryDevice(XpuDevice):
         behind PIM for the two models that it cannot hold whole (7.2), which it would lead with the popular ones.
         """
         size, bits = self.size, self.setup.model.expert_weight_bits
-        unit, near = of_weights(unit, bits), of_weights(self._near, bits)
+        near, unit = of_weights(self._near_with(unit), bits), of_weights(unit, bits)
         whole = Part("experts", unit, ON_XPU, size.expert_macs(work), ext_bytes=touched * size.experts_bytes)
         if not size.experts:
             return (whole,)

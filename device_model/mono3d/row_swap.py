@@ -34,7 +34,7 @@ class Slots:
         self.trc_ns: FloatArray = np.asarray(times.between(first, first + layout.expert_rows))
         self.tiers: IntArray = times.tier_of(first)
         self._expert_rows = layout.expert_rows
-        self._hardware = hardware
+        self.model, self._hardware = model, hardware
 
     def swap(self, before: IntArray, after: IntArray) -> RowSwap:
         """Return the swap from one ranking of experts to another: `before` and `after` have the place of each expert

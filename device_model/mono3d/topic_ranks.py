@@ -1,10 +1,15 @@
-"""Experts ranked by what a mix of topics uses, over all layers together, and what a step then reads (Algorithm 1)."""
+"""Experts ranked by what a mix of topics uses, over all layers together, and what a step then reads (Algorithm 1).
+
+Of a model whose popularity was measured, requests read as many experts as that says, as on all hardware, and usage says
+which: its decoding tokens count as fewer independent ones, and what these leave unread of that number is read evenly.
+"""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from device_model.experts.hot_hits import ExpertTouch
+from device_model.experts.hot_hits import ExpertTouch, touch_by_popularity
+from device_model.experts.popularity import free_choices, spread_of
 from device_model.experts.residency import tally
 from device_model.experts.route_map import Routers
 from device_model.experts.topic_usage import UNKNOWN, TopicUsage
@@ -71,18 +76,26 @@ class TopicRanks:
         return ExpertChoices((choices > 0).astype(np.float64), choices)
 
     def _expected(self, plan: StepPlan) -> ExpertChoices:
-        tokens = self._tokens(plan)
-        return ExpertChoices(-np.expm1(tokens @ self._misses), tokens @ self._chances)
+        choices = self._tokens(plan, plan.new_tokens) @ self._chances
+        model, decoded = self.slots.model, int(np.count_nonzero(plan.decodes))
+        if not (spread := spread_of(model)):
+            return ExpertChoices(-np.expm1(self._tokens(plan, plan.new_tokens) @ self._misses), choices)
+        each = free_choices(model.top_k / model.experts, spread, decoded) / decoded if decoded else 1.0
+        read = -np.expm1(self._tokens(plan, np.where(plan.decodes, each, plan.new_tokens)) @ self._misses)
+        touched = touch_by_popularity(model, decoded, int(plan.new_tokens.sum()) - decoded).touched
+        unread = 1.0 - read
+        left = max(0.0, touched - float(read.sum())) / max(float(unread.sum()), 1.0 - ALMOST)
+        return ExpertChoices(read + left * unread, choices)
 
-    def _tokens(self, plan: StepPlan) -> FloatArray:
-        """Tokens by topic [topics + 1], UNKNOWN last."""
+    def _tokens(self, plan: StepPlan, counted: FloatArray | IntArray) -> FloatArray:
+        """Return the tokens by topic [topics + 1], UNKNOWN last, of sequences of which each counts as so many."""
         count = len(self.usage.topics)
         topics = np.full(len(plan.new_tokens), UNKNOWN) if plan.topics is None else plan.topics
         if len(topics) != len(plan.new_tokens) or topics.min() < UNKNOWN or topics.max() >= count:
             allowed = f"allowed is one for each sequence, {UNKNOWN} to {count - 1}"
             raise ValueError(f"topics are {topics.tolist()} of {len(plan.new_tokens)} sequences; {allowed}")
         # The index -1 of Python is the last one, and so it is here.
-        return np.bincount(topics % (count + 1), plan.new_tokens, minlength=count + 1).astype(np.float64)
+        return np.bincount(topics % (count + 1), counted, minlength=count + 1).astype(np.float64)
 
     def _weights(self, mix: Mix | None) -> FloatArray:
         count = len(self.usage.topics)

@@ -9,17 +9,20 @@ beyond that at work is laid on bytes and MACs, at the rates that they reach.
 from dataclasses import dataclass
 
 from device_model.device import Execution
-from device_model.experts.fidelity import CacheAsk, ExpertCache
+from device_model.experts.fidelity import Analytic, CacheAsk, ExpertCache
 from device_model.experts.hottest import HottestCached
+from device_model.experts.locality_laws import Experts
 from device_model.experts.reads import tokens_of
 from device_model.offload.memory import OffloadMemory, offload_memory
 from device_model.one_tier.kernels import kernels
 from device_model.plain import PlainDevice
 from device_model.roofline import NEVER_BOUND, TARGET, Part, Stage, Unit
 from device_model.setup import Setup
-from device_model.specs.calibrated import GpuCalibration
+from device_model.specs.calibrated import GpuCalibration, Locality, Speculation
+from device_model.specs.fitted import fitted
 from device_model.specs.hardware import Hardware
 from device_model.specs.kinds import offload
+from device_model.specs.law import Law
 from device_model.specs.spec import DeviceError, Model
 from device_model.specs.spec_file import SPECS, read_named
 from device_model.step import StepPlan
@@ -27,6 +30,8 @@ from device_model.work import StepWork
 
 RESIDENT = "lies in the GPU's memory"
 FETCHED = "the experts that are missing, when the router has spoken; kept where others are not used as much"
+CACHES = "elmoe3d"
+"""The calibration that says from how many experts a layer on a cache serves, of any device that keeps what was used."""
 NO_PLACEMENT = "The plan has experts placed by topic, and the GPU's memory holds those that are used"
 
 
@@ -50,7 +55,7 @@ class OffloadDevice(PlainDevice):
     def __init__(self, setup: OffloadSetup) -> None:
         super().__init__(setup, setup.hardware.idle_w, _unit(setup))
         self.placement = offload_memory(self.size, self.hb, self.ext)
-        self.cache = HottestCached(setup.model)
+        self.cache = _cache(setup.model)
         self._wait_s = kernels(setup.model, setup.calibration, gpus=1) * setup.calibration.kernel_s
 
     @classmethod
@@ -85,6 +90,15 @@ class OffloadDevice(PlainDevice):
     def _ask(self, plan: StepPlan, work: StepWork) -> CacheAsk:
         slots = self.placement.slots(self.size.kv_held_bytes(work))
         return CacheAsk(tokens_of(work), slots, routes=plan.routes)
+
+
+def _cache(model: Model) -> ExpertCache:
+    """Return what is kept of the experts: by the published share of hot choices, or else by the law that was fitted of
+    the model's reads, as on an xPU."""
+    if model.hot_hit_rate or not model.experts:
+        return HottestCached(model)
+    locality, caches = fitted(Locality, model.calibration, Law.REALISABLE), fitted(Speculation, CACHES, Law.REALISABLE)
+    return Analytic(Experts(model.experts, model.top_k, locality, caches), model.experts * model.expert_layers)
 
 
 def _unit(setup: OffloadSetup) -> Unit:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_model.condition import Condition
+from device_model.experts.locality_laws import Experts, PassTokens
 from device_model.load import load_device, load_model, trace_experts
 from device_model.specs.hardware_file import load_hardware
 from device_model.specs.kinds import gpu as gpu_kind
@@ -133,6 +134,17 @@ def test_memory_holds_what_there_is_room_for(tokens):
 def test_half_of_the_experts_of_olmoe_find_room_as_m2r2_says():
     device = DEVICES["olmoe-1b-7b"]
     assert int(device.placement.slots(0.0)) // 16 == 32
+
+
+@given(st.integers(1, 64))
+def test_a_model_whose_locality_was_fitted_finds_as_much_as_by_that(sequences):
+    """The law that an xPU's cache has."""
+    device, setup = DEVICES["qwen3-30b-a3b"], load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b").setup
+    step = cost(device, [(1, 100)] * sequences)
+    experts = Experts(setup.model.experts, setup.model.top_k, setup.locality, setup.speculation)
+    held = device.placement.slots(sequences * 101 * device.size.kv_bytes_per_token) / device.size.experts
+    found = experts.hits(held, PassTokens(sequences, 1))
+    assert step.expert_hits / step.expert_lookups == pytest.approx(found) and found > 1.5 * held
 
 
 def test_a_dense_model_has_nothing_to_fetch():

@@ -1,5 +1,7 @@
 """Do stretches that are remembered give the answers that are worked out, to the last digit, and only where they may?"""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -37,6 +39,7 @@ def test_only_a_few_that_decode_plainly_are_covered() -> None:
     assert device._stretches.cover(StepPlan.of((1, 7), (1, 9)))
     for sequences in ([], [(1, 7)] * (FEW + 1), [(1, 7), (2, 9)], [(1, -1)]):
         assert not device._stretches.cover(StepPlan.of(*sequences))
+    assert not device._stretches.cover(dataclasses.replace(StepPlan.of((1, 7)), topics=np.array([0])))
 
 
 def test_a_context_below_0_is_still_an_error() -> None:

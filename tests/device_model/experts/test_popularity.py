@@ -1,5 +1,7 @@
 """Do all systems read the same experts for the same batch?"""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,8 +11,12 @@ from device_model.experts.hot_hits import expected_touch
 from device_model.experts.popularity import free_choices, spread_of
 from device_model.load import load_device
 from device_model.step import StepPlan
+from tests.device_model.mono3d.devices import usage_of
 
 MODELS = ("qwen3-30b-a3b", "glm-4.7-flash", "deepseek-v2-lite", "gpt-oss-20b")
+STRATUM = {model: load_device("auto", "stratum-l", model) for model in MODELS}
+for name, device in STRATUM.items():
+    device.know_topics(usage_of(name))
 # Either decoding or prompts: Stratum's near-memory compute and its xPU each read what a mixed batch needs.
 batches = st.one_of(*(st.lists(each, min_size=1, max_size=40) for each in (st.just(1), st.integers(2, 600))))
 
@@ -22,6 +28,21 @@ def test_a_batch_reads_as_many_experts_on_any_hardware(hardware, model, new_toke
     plan = StepPlan.of(*[(new, 100) for new in new_tokens])
     xpu, other = (next(iter(load_device("auto", each, model).probe(plan))) for each in ("elmoe3d-8gb", hardware))
     assert other.expert_lookups == pytest.approx(xpu.expert_lookups)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@given(batches, st.integers(0, 3))
+def test_topics_say_which_experts_a_batch_reads_and_not_how_many(model, new_tokens, topic):
+    stratum = STRATUM[model]
+    plan = StepPlan.of(*[(new, 100) for new in new_tokens])
+    mix = tuple(float(each == topic) for each in range(4))
+    placed = replace(plan, placed=mix, topics=np.full(len(new_tokens), topic))
+    alike, told = (
+        device.probe(plan).first
+        for device, plan in ((load_device("auto", "stratum-l", model), plan), (stratum, placed))
+    )
+    assert told.expert_lookups == pytest.approx(alike.expert_lookups, rel=1e-6)
+    assert told.expert_hits >= alike.expert_hits * (1 - 1e-6)
 
 
 @given(st.integers(1, 300), st.floats(0.01, 20.0), st.floats(0.01, 0.9))
