@@ -118,8 +118,8 @@ class Energy(NamedTuple):
 
 
 class Traffic(NamedTuple):
-    """Bytes that one step moves, by memory tier: the fast one, and the bus of the slow one or link, which reads of
-    compute within the memory don't cross."""
+    """Bytes that one step moves, by memory tier: the fast one, and the slow one or link. What compute within the slow
+    tier reads there counts as what its bus would carry in that time: it is as busy."""
 
     hb_bytes: float
     ext_bytes: float

@@ -161,4 +161,5 @@ def _near_unit(name: str, spec: NearMemory, setup: XpuSetup) -> Unit:
         ext_j_per_byte=spec.read_j_per_byte,
         link_j_per_byte=0.0,
         streamed=0.0,
+        bus_share=(1.0 - spec.ext_share or 1.0) / spec.bandwidth_multiple,  # of its own channels, or of all
     )
