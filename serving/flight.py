@@ -1,13 +1,25 @@
 """A request as the edge tracks it, from its arrival until its client has all of it."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
 from serving.call import Call, Choices
 from serving.types import NEVER, Chunk, Release, Request
+
+Inbox = tuple[Any, ...]
+
+
+class Sink(Protocol):
+    """A front end in another process. Devices send chunks that are `direct` to its `inbox`, if it has one: an address
+    of `cluster.streams`."""
+
+    @property
+    def inbox(self) -> Inbox | None: ...
+
+    def deliver(self, release: Release, news: "list[tuple[Flight, Chunk]]") -> None:
+        """Hand over what a release gives its requests."""
 
 
 @dataclass(slots=True)
@@ -21,7 +33,7 @@ class Flight:
     its link then. `call` brought the request; `rank` is the data-parallel rank that it named; `source` is the index of
     the token source that makes its tokens (None: not chosen), and `moved` tells that it was another's, and has got no
     further since; `classified_s` are the begin and end of finding its topic; `recorded` is its whole answer where vLLM
-    makes none; `finish` is why it ended. `sink` gets vLLM's outputs of a request from a front end in another process.
+    makes none; `finish` is why it ended. `sink` gets the tokens of a request from a front end in another process.
     Instants are emulated.
     """
 
@@ -47,7 +59,12 @@ class Flight:
     classified_s: tuple[float, float] | None = None
     recorded: list[Chunk] | None = None
     finish: str = ""
-    sink: Callable[[Release, list[Any]], None] | None = None
+    sink: Sink | None = None
+
+    @property
+    def inbox(self) -> Inbox | None:
+        """Return where its edge gets tokens straight from devices; None where it does not."""
+        return None if self.sink is None else self.sink.inbox
 
     @property
     def resumed(self) -> Request:

@@ -192,6 +192,12 @@ class Chunk(msgspec.Struct, frozen=True, array_like=True):
     created: int = 0
 
     @property
+    def direct(self) -> bool:
+        """Tell whether it has nothing but tokens, and not its request's first. An edge in a process of its own gets
+        such from the device itself, and the engine core hears of them later."""
+        return self.first > 0 and self.finish is None and self.extra is None
+
+    @property
     def failed(self) -> bool:
         """Tell whether it ends its request with an error: at whatever token, as nobody knows which comes next."""
         return self.finish == FAILED

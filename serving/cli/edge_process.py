@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from serving.clock import ClockOrigin, WallClock
+from serving.cluster.streams.sockets import Host
 from serving.edge.preflight import PreparedScenario, sharing
 from serving.process.background import in_background
 from serving.process.kept_process import read_given
@@ -34,13 +35,14 @@ if TYPE_CHECKING:
 
 
 class EdgeSettings(msgspec.Struct, frozen=True):
-    """Settings of an edge: whose it is, where it listens, also (at `path`) for the engine core, whose clock has this
-    `origin`, and its `place` on the board of arrivals."""
+    """Settings of an edge: whose it is, where it listens, on this `host`, also (at `path`) for the engine core, whose
+    clock has this `origin`, and its `place` on the board of arrivals."""
 
     scenario: Scenario
     access: Access
     max_model_len: int
     origin: ClockOrigin
+    host: Host
     path: str
     place: int
     http_core: str
@@ -99,10 +101,12 @@ async def serve(settings: EdgeSettings) -> None:
 async def build_engine(settings: EdgeSettings, flags: list[str]) -> "EmulatedLLM":
     """Return vLLM's front end, once the engine core is there."""
     from serving.cluster.streams.arrival_board import ArrivalBoard
+    from serving.cluster.streams.stream import Inbox
     from serving.edge.arrivals import Arrivals
     from serving.edge.async_llm import EmulatedLLM, renderer_of
     from serving.edge.front_ends.edge_wires import CoreWire
     from serving.edge.remote_core import RemoteCore
+    from serving.types import Release
 
     path, clock = Path(settings.path), WallClock(*settings.origin)
     wire, board = CoreWire(path), ArrivalBoard(path.parent)
@@ -110,8 +114,9 @@ async def build_engine(settings: EdgeSettings, flags: list[str]) -> "EmulatedLLM
         config = engine_config(flags)
     renderer = renderer_of(config)
     await wire.ready()
+    inbox: Inbox[list[Release]] = Inbox(list[Release], path.parent, f"{path.name}-tokens", settings.host)
     arrivals = Arrivals(clock, partial(board.post, settings.place))
-    return EmulatedLLM(config, RemoteCore(wire, clock, arrivals), renderer)
+    return EmulatedLLM(config, RemoteCore(wire, inbox, clock, arrivals), renderer)
 
 
 def _outlive_nobody() -> None:

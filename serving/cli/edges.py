@@ -14,6 +14,8 @@ from serving.api.http_load import TRACKED
 from serving.cli.edge_process import EdgeSettings
 from serving.cli.supervision import StartError
 from serving.clock import ClockOrigin
+from serving.cluster.ray_session import is_joined
+from serving.cluster.streams.sockets import here
 from serving.cluster.supervision.kept_part import KeptPart
 from serving.edge.front_ends.own_edge import OwnEdge
 from serving.edge.preflight import PreparedScenario
@@ -32,7 +34,7 @@ class EdgeProcesses:
     """The edges of a server, whose sockets lie in the run's `folder`; its clock began at `origin`."""
 
     def __init__(self, prepared: PreparedScenario, folder: Path, origin: ClockOrigin) -> None:
-        self._prepared, self._folder, self._origin = prepared, folder, origin
+        self._prepared, self._folder, self._origin, self._host = prepared, folder, origin, here(is_joined())
         self._stack = contextlib.AsyncExitStack()
         self._failed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._killed = 0
@@ -113,6 +115,7 @@ class EdgeProcesses:
             prepared.access,
             prepared.max_model_len,
             self._origin,
+            self._host,
             str(self._path(index)),
             1 + index,  # 0 is the engine core's
             self.http_core,

@@ -17,6 +17,7 @@ from serving.cluster import cluster
 from serving.cluster.ray_session import is_joined, ray_in
 from serving.cluster.sources.forks import Forks, forking
 from serving.cluster.sources.replacements import SourceActors
+from serving.cluster.streams.sockets import here
 from serving.cluster.streams.stream import Inbox
 from serving.cluster.supervision.ray_watch import RayLost
 from serving.device.drafting_ranges import told_drafting
@@ -64,7 +65,7 @@ async def serving(prepared: PreparedScenario, say: Say) -> AsyncIterator[Running
         flags = vllm_flags(scenario, prepared.max_model_len)
         progress("Starting the token source (vLLM) and the devices ...")
         realtime = may_be_realtime()
-        inbox: Inbox[list[Release]] = Inbox(list[Release], folder, "edge", others=is_joined())
+        inbox: Inbox[list[Release]] = Inbox(list[Release], folder, "edge", here(is_joined()))
         sources = cluster.start_sources(
             scenario, prepared.max_model_len, realtime, inbox.address, forks.options if forks else {}
         )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from device_model.step import StepCost, StepPlan
 from serving.clock import WallClock
+from serving.cluster.streams.edge_tokens import EdgeTokens
 from serving.cluster.streams.rpc import RpcClient
 from serving.cluster.streams.sockets import Address
 from serving.cluster.streams.stream import Sender
@@ -18,6 +19,8 @@ from serving.types import Batch, Done, Release
 MAX_WAITING = 16
 # Real seconds: a device that is so late sends what it has within as many more in one message.
 LATE_S = 1e-3
+# Real seconds for which the engine core need not hear of tokens that edges of their own have got from here.
+TOLD_S = 0.05
 # Leases in a row without an answer, after which Ray is asked whether the tier's actor is still there.
 MOST_UNANSWERED = 16
 
@@ -108,14 +111,19 @@ class ReleaseSink:
     every step comes without, and twice the messages would keep it behind. Where the device is, so do steps with tokens,
     for a moment: a token costs the edge and its client less in company, which is how all of them catch up. News of the
     prefix cache and overdue tokens are sent at once.
+
+    Tokens that `edges` of their own get straight from here are told to the engine core, which is the edge else, up to
+    `TOLD_S` later, and before whatever of later releases it has to hand on itself.
     """
 
     def __init__(self, edge: Address, clock: WallClock) -> None:
         self._sender: Sender[list[Release]] = Sender(edge)
         self._clock = clock
         self._waiting: list[Release] = []
-        self._sent_s = 0.0
+        self._untold: list[Release] = []
+        self._sent_s = self._told_s = 0.0
         self._lock = threading.Lock()
+        self.edges = EdgeTokens()
 
     def __call__(self, release: Release) -> None:
         with self._lock:
@@ -135,6 +143,13 @@ class ReleaseSink:
         with self._lock:
             if self._waiting:
                 self._send()
+            if self._untold:
+                self._tell()
+
+    def close(self, request_ids: list[str]) -> None:
+        """Send no more tokens of requests straight to their edges; tell at once of those that were."""
+        if self.edges.close(request_ids):
+            self.flush_all()
 
     def _can_wait(self, release: Release) -> bool:
         if release.kv_events or release.record is None:
@@ -144,5 +159,11 @@ class ReleaseSink:
         return self._clock.late(release.at_s) > LATE_S > time.monotonic() - self._sent_s
 
     def _send(self) -> None:
-        self._sender.send(self._waiting)
-        self._waiting, self._sent_s = [], time.monotonic()
+        releases, self._waiting, self._sent_s = self._waiting, [], time.monotonic()
+        self._untold += releases
+        if not self.edges.send(releases) or self._sent_s - self._told_s > TOLD_S:
+            self._tell()
+
+    def _tell(self) -> None:
+        self._sender.send(self._untold)
+        self._untold, self._told_s = [], time.monotonic()

@@ -44,7 +44,7 @@ class HbXpu:
         self._clock = WallClock(*clock)
         self._sink = ReleaseSink(edge, self._clock)
         self._board = ArrivalBoard(joined_folder(edge))
-        self._service = service = DeviceService()
+        self._service = service = DeviceService(self._sink)
         self._running, self._reported_s = False, time.monotonic()
         methods: list[Callable[..., Any]] = [
             service.open,

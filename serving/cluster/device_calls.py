@@ -1,6 +1,6 @@
 """The edge's calls of a device and its scheduler while both are up."""
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -35,14 +35,15 @@ class DeviceCalls:
                 client.close()
         self._device = self._scheduler = None
 
-    async def open(self, request_id: str, position: int) -> None:
-        """Have the device expect tokens of a request, from `position` of its output on; return when it does.
+    async def open(self, request_id: str, position: int, inbox: tuple[Any, ...] | None = None) -> None:
+        """Have the device expect tokens of a request, from `position` of its output on; return when it does. `inbox`:
+        its edge's, if that has one.
 
         Raise ConnectionError if it never will.
         """
         if self._device is None:
             raise ConnectionResetError("the device is not connected")
-        await self._device.call("open", request_id, position)
+        await self._device.call("open", request_id, position, inbox)
 
     async def unknown(self, request_ids: list[str]) -> list[str]:
         """Return those of some requests that the device has no buffer for. Raise ConnectionError if it is not there."""

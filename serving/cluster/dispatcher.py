@@ -92,15 +92,20 @@ class Dispatcher:
 
     def abort(self, request_ids: Collection[str]) -> list[Flight]:
         """Stop requests, on the device at the end of its step; return those that were in flight."""
-        flights = [flight for id in request_ids if (flight := self.flights.get(id))]
+        flights = self.drop(request_ids)
+        self._forget(flights)
+        return flights
+
+    def drop(self, request_ids: Collection[str]) -> list[Flight]:
+        """Stop requests on their devices; return those that are in flight."""
         if self._stopped:
             # A request cancelled after the stop: a call now would start another Ray.
             return []
+        flights = [flight for id in request_ids if (flight := self.flights.get(id))]
         for node in self.devices.up:
             ids = [flight.request.id for flight in flights if flight.device == node.index]
             if ids:
                 node.calls.drop(ids)
-        self._forget(flights)
         return flights
 
     def _forget(self, flights: list[Flight]) -> None:

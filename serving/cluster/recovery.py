@@ -136,7 +136,7 @@ class Recovery:
             return
         sent_to = flight.sent_to = (node.index, seen)
         # Awaited, so that no token is there before its buffer is.
-        await node.calls.open(request.id, request.released)
+        await node.calls.open(request.id, request.released, flight.inbox)
         if self._flights.get(request.id) is flight and flight.sent_to == sent_to and node.link.state == seen:
             flight.opened = True
             node.calls.submit(request)

@@ -24,7 +24,7 @@ from serving.edge import structured_outputs
 from serving.edge.delivery.apart_outputs import ApartOutputs
 from serving.edge.engine_core import EmulatedCore
 from serving.edge.refusals import GivenUp
-from serving.edge.request_bounds import check_prompt_logprobs, check_request
+from serving.edge.request_bounds import check_prompt_logprobs, check_request, most_tokens
 from serving.edge.turn_queue import TurnQueue
 from serving.scenario.scenario import is_bundled
 
@@ -89,7 +89,8 @@ class EmulatedLLM(AsyncLLM):  # type: ignore[misc]
         """Add a request as `AsyncLLM` does, for no more tokens than its context has, where vLLM's engine would end it;
         and forget one whose client left before it was in flight, which `AsyncLLM` would keep."""
         params = request.sampling_params
-        params.max_tokens = self._most_tokens(params.max_tokens, len(request.prompt_token_ids or ()))
+        prompt, context = len(request.prompt_token_ids or ()), self.model_config.max_model_len
+        params.max_tokens = most_tokens(params.max_tokens, prompt, context)
         try:
             await super()._add_request(request, *args, **kwargs)
         except BaseException:
@@ -110,17 +111,12 @@ class EmulatedLLM(AsyncLLM):  # type: ignore[misc]
             check_prompt_logprobs(most_tokens_of(prompt), sampling_params)
         ids = prompt.get("prompt_token_ids") if isinstance(prompt, dict) else None
         if ids is not None and isinstance(sampling_params, SamplingParams):
-            most = self._most_tokens(sampling_params.max_tokens, len(ids))
+            most = most_tokens(sampling_params.max_tokens, len(ids), self.model_config.max_model_len)
             asked = AdmissionRequest(len(ids), most, sampling_params.n, rest.get("data_parallel_rank"))
             self.engine_core.admit(request_id, asked, sampling_params, rest.get("priority", 0))
         outputs = super().generate(prompt, sampling_params, request_id, **rest)
         structured = getattr(sampling_params, "structured_outputs", None) is not None
         return structured_outputs.followed(outputs) if structured else outputs
-
-    def _most_tokens(self, asked: int | None, prompt: int) -> int:
-        """Return the tokens that a request may have behind a prompt of so many, of those that it asks for."""
-        left: int = max(1, self.model_config.max_model_len - prompt)
-        return left if asked is None else min(asked, left)
 
     def check_admission(self, n: int = 1, request_id: str | None = None) -> None:
         """Raise `Overflow` or `Invalid` if there is no place for `n` sequences, unless one was reserved for

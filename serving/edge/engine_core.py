@@ -22,7 +22,7 @@ from serving.cluster.fault_injector import FaultInjector
 from serving.cluster.observer import EdgeBroadcast, EdgeObserver
 from serving.cluster.streams.arrival_board import ArrivalBoard
 from serving.edge.arrivals import Arrivals
-from serving.edge.delivery.deliveries import Deliveries, Sink
+from serving.edge.delivery.deliveries import Deliveries
 from serving.edge.description import describe
 from serving.edge.edge_admission import DepartureFeed
 from serving.edge.intake import Intake
@@ -34,7 +34,7 @@ from serving.edge.operations.utility_calls import UtilityCalls
 from serving.edge.refusals import SOONEST_S, GivenUp, Overflow, exception_of
 from serving.edge.request_bounds import check_text_alone
 from serving.edge.text_choice import TextChoice, rate_of
-from serving.flight import Flight
+from serving.flight import Flight, Sink
 from serving.recordings.answers import Answers
 from serving.recordings.source_load import SourceLoad
 from serving.refusals import Reason, Refusal
@@ -96,6 +96,14 @@ class EmulatedCore(UtilityCalls):
     def flights(self) -> Collection[Flight]:
         """The requests in flight."""
         return self._dispatcher.flights.values()
+
+    def flight(self, request_id: str) -> Flight | None:
+        """Return a request in flight; None if it is not."""
+        return self._dispatcher.flights.get(request_id)
+
+    def drop(self, request_ids: list[str]) -> None:
+        """Stop requests on their devices, which are in flight here until they are ended."""
+        self._dispatcher.drop(request_ids)
 
     async def add_request_async(self, request: EngineCoreRequest, sink: Sink | None = None) -> None:
         """Have a request served. `sink` gets its outputs; without one they go to this process's own front end."""

@@ -1,4 +1,5 @@
-"""The engine core, for an edge in a process of its own: what `EmulatedCore` is to an edge in the same one."""
+"""The engine core, for an edge in a process of its own: what `EmulatedCore` is to an edge in the same one; and the
+devices, from which most tokens come straight."""
 
 import asyncio
 import logging
@@ -13,13 +14,17 @@ from vllm.v1.serial_utils import MsgpackDecoder
 from serving.admission_request import AdmissionRequest
 from serving.call import Call, current_call, text
 from serving.clock import WallClock
+from serving.cluster.streams.stream import Inbox
 from serving.edge.arrivals import Arrivals
 from serving.edge.delivery.output_queue import OutputQueue
+from serving.edge.delivery.token_order import TokenOrder
 from serving.edge.front_ends.edge_messages import (
     ADMIT,
     CALL,
     DELAYS,
     ENDED,
+    INBOX,
+    MISSING,
     NO_ANSWER,
     PULSE,
     STOP,
@@ -28,8 +33,10 @@ from serving.edge.front_ends.edge_messages import (
     AdmissionCall,
     CallEnd,
     Judgement,
+    MissingTokens,
     ReleaseDelays,
     StoppedRequests,
+    TokenInbox,
 )
 from serving.edge.front_ends.edge_wires import CoreWire
 from serving.edge.intake import Intake
@@ -38,6 +45,7 @@ from serving.edge.refusals import SOONEST_S, Overflow, exception_of
 from serving.edge.request_bounds import check_integers, check_text_alone
 from serving.edge.text_choice import needs_model
 from serving.scenario.fleet import MOST_DEVICES
+from serving.types import DroppedMessages, Release
 
 log = logging.getLogger("foreserve")
 
@@ -53,8 +61,8 @@ class RemoteCore(RefusedCalls):
     A request is judged there: whoever answers a call waits for its `judging` first.
     """
 
-    def __init__(self, wire: CoreWire, clock: WallClock, arrivals: Arrivals) -> None:
-        """`clock`: the emulation's."""
+    def __init__(self, wire: CoreWire, inbox: Inbox[list[Release]], clock: WallClock, arrivals: Arrivals) -> None:
+        """`inbox` gets tokens, from devices and from the core; `clock`: the emulation's."""
         self.clock, self.intake = clock, Intake(arrivals)
         # Which of them there are is known to the core, which refuses requests for others.
         self.devices = SimpleNamespace(nodes=range(MOST_DEVICES))
@@ -65,7 +73,12 @@ class RemoteCore(RefusedCalls):
         self._waiting: dict[int, asyncio.Future[bytes]] = {}
         self._number_of: dict[int, int] = {}
         self._delays: list[tuple[int, float]] = []
+        self._order, self._inbox = TokenOrder(), inbox
         wire.listen(self._take, self.outputs.flush)
+        inbox.start(
+            self._receive, lambda dropped: log.error("Tokens were dropped: %s", dropped.why), self.outputs.flush
+        )
+        self._tell(INBOX, TokenInbox(inbox.address))
 
     async def opened(self) -> None:
         """Say that this edge is warm, and wait until it may serve."""
@@ -76,9 +89,11 @@ class RemoteCore(RefusedCalls):
         self._tell(UP, None)
 
     async def send_pulses(self) -> None:
-        """Say that this edge serves, for as long as its loop runs."""
+        """Say that this edge serves, and which tokens have not come, for as long as its loop runs."""
         while True:
             self._tell(PULSE, None)
+            if missing := self._order.missing(PULSE_S / 2):
+                self._tell(MISSING, MissingTokens(missing))
             await asyncio.sleep(PULSE_S)
 
     def admit(self, id: str, asked: AdmissionRequest, params: SamplingParams, priority: int) -> None:
@@ -129,6 +144,7 @@ class RemoteCore(RefusedCalls):
                 self.admit(id, asked, params, request.priority)
             await asyncio.shield(call.judging[id])
             request.trace_headers = {CALL: str(self._number(call))}
+        self._order.begin(request.request_id)
         self._wire.send(EngineCoreRequestType.ADD, request)
         if call is not None:
             self.intake.leave(call)
@@ -154,16 +170,19 @@ class RemoteCore(RefusedCalls):
     async def abort_requests_async(self, request_ids: list[str]) -> None:
         """vLLM's output handler calls this for one reason: it has seen a stop string."""
         if request_ids:
+            self._order.end(request_ids)
             self._tell(STOP, StoppedRequests(request_ids))
 
     def give_up(self, request_ids: list[str]) -> None:
         """End requests whose outputs could not be processed; their clients have been told."""
         if request_ids:
+            self._order.end(request_ids)
             self._tell(STOP, StoppedRequests(request_ids, failed=True))
 
     def cancel(self, request_ids: list[str]) -> None:
         """End requests whose clients have gone, or said so."""
         if request_ids:
+            self._order.end(request_ids)
             self._wire.send(EngineCoreRequestType.ABORT, request_ids)
 
     async def get_output_async(self) -> EngineCoreOutputs:
@@ -172,6 +191,7 @@ class RemoteCore(RefusedCalls):
     def shutdown(self, timeout: float | None = None) -> None:
         self.resources.engine_dead = True
         self._wire.close()
+        self._inbox.close()
 
     async def _ask(self, method: str, message: msgspec.Struct | None) -> bytes:
         """Make a utility call, and wait for its answer."""
@@ -206,6 +226,11 @@ class RemoteCore(RefusedCalls):
             else:
                 waiting.set_exception(RuntimeError(answer.failure_message))
 
+    def _receive(self, releases: list[Release]) -> None:
+        for release in releases:
+            if chunks := self._order.take(release.chunks):
+                self.outputs.put_chunks(release.device, release.at_s, chunks)
+
     def _note_delay(self, device: int, at_s: float) -> None:
         if not self._delays:
             asyncio.get_running_loop().call_later(DELAYS_S, self._tell_delays)
@@ -214,3 +239,7 @@ class RemoteCore(RefusedCalls):
     def _tell_delays(self) -> None:
         delays, self._delays = self._delays, []
         self._tell(DELAYS, ReleaseDelays(delays))
+
+
+def _tell_dropped(dropped: DroppedMessages) -> None:
+    log.error("%d messages with tokens could not be read, and are dropped: %s", dropped.count, dropped.why)

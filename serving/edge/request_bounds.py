@@ -130,6 +130,26 @@ def check_text_alone(request: EngineCoreRequest) -> None:
         raise VLLMClientError("A request has a prompt of at least one token, and may generate at least one.")
 
 
+def check_fits(request: EngineCoreRequest, max_model_len: int) -> None:
+    """Raise ValueError or `OutOfBounds` for a request that no front end of vLLM's would have sent, and no device
+    could end; let one end where the context of `max_model_len` tokens does, as vLLM's engine would."""
+    params, prompt = request.sampling_params, len(request.prompt_token_ids or ())
+    if params is None:
+        return
+    if prompt >= max_model_len:
+        raise ValueError(f"Its prompt has {prompt} tokens, and the context has {max_model_len}.")
+    params.max_tokens = most_tokens(params.max_tokens, prompt, max_model_len)
+    check_request(request.request_id[:MOST_ID_CHARS], params, request.cache_salt)
+    check_prompt_logprobs(prompt, params)
+
+
+def most_tokens(asked: int | None, prompt: int, max_model_len: int) -> int:
+    """Return the tokens that a request may have behind a prompt of so many, of those that it asks for, in a context of
+    `max_model_len`."""
+    left = max(1, max_model_len - prompt)
+    return left if asked is None else min(asked, left)
+
+
 def check_request(request_id: str, params: SamplingParams, cache_salt: str | None = None) -> None:
     """Raise `OutOfBounds` for sampling parameters beyond the bounds."""
     _check_length("request_id", request_id, MOST_ID_CHARS)

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from serving.cluster.actor_proxies import ReleaseSink
+from serving.cluster.streams.sockets import Address
 from serving.device.device_spec import DeviceSpec
 from serving.device.engine import Engine
 from serving.device.live_driver import LiveDriver
@@ -14,7 +16,9 @@ Reprice = Callable[[Engine, DeviceSpec], object]
 class DeviceService:
     """A service that hands calls on to the driver and the buffers that the device has now."""
 
-    def __init__(self) -> None:
+    def __init__(self, sink: ReleaseSink) -> None:
+        """`sink` gets the device's releases."""
+        self._sink = sink
         self._driver: LiveDriver | None = None
         self._tokens = TokenBuffer()
         self._reprice: Reprice = lambda engine, spec: None
@@ -23,14 +27,16 @@ class DeviceService:
         """Hand calls on to this driver and these buffers from now on; `reprice` has the engine emulate another spec."""
         self._driver, self._tokens, self._reprice = driver, tokens, reprice
 
-    def open(self, request_id: str, position: int) -> None:
-        """Expect tokens of a request, from `position` of its output on."""
+    def open(self, request_id: str, position: int, inbox: Address | None) -> None:
+        """Expect tokens of a request, from `position` of its output on. `inbox`: its edge's, if that has one."""
+        self._sink.edges.open(request_id, inbox)
         self._tokens.open(request_id, position)
 
     def close(self, request_ids: list[str]) -> None:
         """Drop requests: tokens that still come for them are ignored."""
         for request_id in request_ids:
             self._tokens.close(request_id)
+        self._sink.close(request_ids)
 
     def unknown(self, request_ids: list[str]) -> list[str]:
         """Return the requests among these of which no tokens are expected."""

@@ -9,7 +9,6 @@ import threading
 from contextlib import closing, suppress
 from pathlib import Path
 
-import ray
 import zmq
 
 from serving.cluster.streams.curve_keys import CurveKeys, lock, unlock
@@ -19,12 +18,11 @@ from serving.cluster.streams.wire import MOST_BYTES, Wire, connected
 LINGER_MS = 1000
 
 
-def open_port(path: Path) -> tuple[str, CurveKeys]:
-    """Carry what comes from other nodes to the listener at a path, and its answers back; return the port's address and
-    the keys to it."""
+def open_port(path: Path, ip: str) -> tuple[str, CurveKeys]:
+    """Carry what comes from other nodes to this one's `ip` to the listener at a path, and its answers back; return the
+    port's address and the keys to it."""
     port = unlimited(zmq.ROUTER)
     keys = lock(port)
-    ip = ray.util.get_node_ip_address()
     address = f"tcp://{ip}:{port.bind_to_random_port(f'tcp://{ip}')}"
     threading.Thread(target=_carry_in, args=[port, path], daemon=True).start()
     return address, keys

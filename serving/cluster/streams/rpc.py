@@ -15,7 +15,7 @@ from typing import Any, get_type_hints
 import msgspec
 import ray
 
-from serving.cluster.streams.sockets import Address, connect, decoder, encoder, listen
+from serving.cluster.streams.sockets import Address, connect, decoder, encoder, here, listen
 from serving.cluster.streams.wire import TooLong, Wire
 from serving.cluster.supervision.deaths import StateLost
 from serving.types import DroppedMessages
@@ -74,7 +74,7 @@ class RpcServer:
 
     def __init__(self, methods: Sequence[Callable[..., Any]], folder: Path, name: str, others: bool) -> None:
         """`others`: open to nodes of Ray's, beside this host. Methods must annotate arguments with types to decode."""
-        self._listener, self.address = listen(folder, name, others)
+        self._listener, self.address = listen(folder, name, here(others))
         self._ready = selectors.DefaultSelector()
         self._ready.register(self._listener, selectors.EVENT_READ)
         self._methods = {method.__name__: Method(method) for method in methods}

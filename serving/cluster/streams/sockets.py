@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+import ray
 
 from serving.cluster.actor_process import this_node
 from serving.cluster.streams.curve_keys import CurveKeys
@@ -35,11 +36,23 @@ class Address(NamedTuple):
         return Path(self.path).parent
 
 
-def listen(folder: Path, name: str, others: bool) -> tuple[Listener, Address]:
-    """Listen in a folder, made if need be; open to `others`: nodes of Ray's."""
+class Host(NamedTuple):
+    """Where receivers are: a node of Ray's, and its IP address, if they are open to others ("": they are not)."""
+
+    node: str
+    ip: str = ""
+
+
+def here(others: bool) -> Host:
+    """Return this host; open to `others`: nodes of Ray's."""
+    return Host(this_node(), ray.util.get_node_ip_address() if others else "")
+
+
+def listen(folder: Path, name: str, host: Host) -> tuple[Listener, Address]:
+    """Listen in a folder of this `host`, made if need be."""
     listener = Listener(hold(folder) / f"{name}-{os.getpid()}")
-    port, keys = open_port(listener.path) if others else ("", None)
-    return listener, Address(this_node(), str(listener.path), port, keys)
+    port, keys = open_port(listener.path, host.ip) if host.ip else ("", None)
+    return listener, Address(host.node, str(listener.path), port, keys)
 
 
 def connect(address: Address) -> Wire:

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from serving.cluster.streams.sockets import Address, connect, decoder, encoder, listen
+from serving.cluster.streams.sockets import Address, Host, connect, decoder, encoder, listen
 from serving.cluster.streams.wire import TooLong, Wire
 from serving.cluster.streams.wire_reader import WireReader
 from serving.types import DroppedMessages
@@ -45,9 +45,9 @@ class Sender(Generic[Message]):
 class Inbox(Generic[Message]):
     """A receiver of messages of one type, from any number of senders, on an event loop."""
 
-    def __init__(self, kind: Any, folder: Path, name: str, others: bool) -> None:
-        """Listen on a socket of that name in a folder, made if need be; open to `others`: nodes of Ray's."""
-        self._listener, self.address = listen(folder, name, others)
+    def __init__(self, kind: Any, folder: Path, name: str, host: Host) -> None:
+        """Listen on a socket of that name in a folder of this `host`, made if need be."""
+        self._listener, self.address = listen(folder, name, host)
         self._decoder = decoder(kind)
         self._readers: dict[Wire, WireReader] = {}
         self._here: deque[memoryview] = deque()

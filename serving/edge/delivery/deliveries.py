@@ -1,19 +1,16 @@
 """Deliveries: what releases give requests, on its way to their front ends, and then told to the observer."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from vllm.v1.engine import EngineCoreOutput, FinishReason
+from vllm.v1.engine import FinishReason
 
 from serving.clock import WallClock
 from serving.cluster.observer import EdgeObserver
 from serving.edge.delivery.output_queue import OutputQueue
-from serving.edge.delivery.outputs import by_sink, outputs_of
-from serving.flight import Flight, TokenNews, take
+from serving.edge.delivery.outputs import by_sink
+from serving.flight import Flight, Sink, TokenNews, take
 from serving.types import Chunk, Release
-
-Sink = Callable[[Release, list[EngineCoreOutput]], None]
-"""Takes the outputs that a release gives the requests of a front end in another process."""
 
 
 class Deliveries:
@@ -30,8 +27,8 @@ class Deliveries:
         self._observer.on_release(release, news)
         taken = take(release.device, news, release.at_s, overdue=release.record is None)
         self._unrecorded.append((release, news, taken))
-        for sink, chunks in by_sink(news).items():
-            self._hand_over(sink, release, chunks)
+        for sink, those in by_sink(news).items():
+            self._hand_over(sink, release, those)
 
     def flush(self) -> None:
         """Write what was added, for which clients wait, and then record it."""
@@ -45,7 +42,7 @@ class Deliveries:
         """End a request that has left its device, and tell its client."""
         self.finish(flight, reason)
         last = Chunk(flight.request.id, len(flight.tokens), [], int(reason), why)
-        self._hand_over(flight.sink, Release(flight.device, self._clock.now(), []), [last])
+        self._hand_over(flight.sink, Release(flight.device, self._clock.now(), []), [(flight, last)])
         self.outputs.flush()
 
     def finish(self, flight: Flight, reason: FinishReason) -> None:
@@ -62,11 +59,11 @@ class Deliveries:
         for device, late_s in delays:
             self._observer.on_delivery(device, late_s)
 
-    def _hand_over(self, sink: Sink | None, release: Release, chunks: list[Chunk]) -> None:
+    def _hand_over(self, sink: Sink | None, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
         if sink is not None:
-            sink(release, outputs_of(chunks))
+            sink.deliver(release, news)
         else:
-            self.outputs.put_chunks(release.device, release.at_s, chunks)
+            self.outputs.put_chunks(release.device, release.at_s, [chunk for _, chunk in news])
 
     def _record(self, release: Release, news: list[tuple[Flight, Chunk]], taken: TokenNews) -> None:
         self._observer.on_tokens(taken)

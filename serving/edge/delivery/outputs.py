@@ -3,25 +3,26 @@
 import logging
 from collections.abc import Iterable
 from itertools import groupby
-from typing import Any
 
 from vllm.v1.engine import EngineCoreOutput, FinishReason
 from vllm.v1.metrics.stats import PrefillStats
 
-from serving.flight import Flight
+from serving.flight import Flight, Sink
 from serving.token_source.logprob_codec import unpack
 from serving.types import Chunk
 
 log = logging.getLogger("foreserve")
 
 
-def by_sink(news: Iterable[tuple[Flight, Chunk]]) -> dict[Any, list[Chunk]]:
-    """Return a release's chunks by their flights' sink, in order: an edge gets one message, however its requests are
-    mixed with those of others."""
-    chunks: dict[Any, list[Chunk]] = {}
+def by_sink(news: Iterable[tuple[Flight, Chunk]]) -> dict[Sink | None, list[tuple[Flight, Chunk]]]:
+    """Return a release's news by their flights' sink, in order, without what edges have from the device itself: an edge
+    gets one message, however its requests are mixed with those of others."""
+    apart: dict[Sink | None, list[tuple[Flight, Chunk]]] = {}
     for flight, chunk in news:
-        chunks.setdefault(flight.sink, []).append(chunk)
-    return chunks
+        sink = flight.sink
+        if sink is None or sink.inbox is None or not chunk.direct:
+            apart.setdefault(sink, []).append((flight, chunk))
+    return apart
 
 
 def outputs_of(chunks: Iterable[Chunk]) -> list[EngineCoreOutput]:

@@ -9,10 +9,12 @@ from typing import Any
 import msgspec
 
 from serving.admission_request import AdmissionRequest
+from serving.cluster.streams.sockets import Address
 from serving.refusals import Refusal
 from serving.types import Count
 
 ADMIT, DELAYS, ENDED = "foreserve_admit", "foreserve_delays", "foreserve_ended"
+INBOX, MISSING = "foreserve_inbox", "foreserve_missing"
 PULSE, STOP, UP, WARM = "foreserve_pulse", "foreserve_stop", "foreserve_up", "foreserve_warm"
 CALL = "foreserve-call"
 """The name of the number of a request's call among vLLM's trace headers, which nothing else uses here."""
@@ -62,6 +64,18 @@ class ReleaseDelays(msgspec.Struct, array_like=True, frozen=True):
     """Devices' releases that have gone out, each so many real seconds late."""
 
     late_s: list[tuple[int, float]]
+
+
+class TokenInbox(msgspec.Struct, array_like=True, frozen=True):
+    """Where this edge gets tokens, from devices and from the engine core; told before any request."""
+
+    address: Address
+
+
+class MissingTokens(msgspec.Struct, array_like=True, frozen=True):
+    """Requests of which later tokens are here, and those from a position of their output on have not come."""
+
+    positions: list[tuple[str, Count]]
 
 
 class StoppedRequests(msgspec.Struct, array_like=True, frozen=True):

@@ -28,11 +28,14 @@ from vllm.v1.metrics.stats import PrefillStats, SchedulerStats
 from vllm.v1.serial_utils import MsgpackDecoder, UtilityResult
 from vllm.version import __version__ as VLLM_VERSION  # as vLLM calls it
 
+from serving.cluster.streams.sockets import Address
+from serving.edge.delivery.outputs import outputs_of
 from serving.edge.engine_core import EmulatedCore
 from serving.edge.front_ends.engine_sockets import shake_hands
-from serving.edge.request_bounds import MOST_ID_CHARS, check_prompt_logprobs, check_request
+from serving.edge.request_bounds import check_fits
+from serving.flight import Flight
 from serving.process.logs import fields
-from serving.types import DroppedMessages, Release
+from serving.types import Chunk, DroppedMessages, Release
 
 log = logging.getLogger("foreserve")
 
@@ -191,7 +194,7 @@ class FrontEnd:
         id = request.request_id
         try:
             check_fits(request, self._ready.max_model_len)
-            await self._core.add_request_async(request, self.deliver)
+            await self._core.add_request_async(request, self)
         except Exception as error:
             # Nobody else's request is any the worse for it.
             log.error("A request of the vLLM front end cannot be served: %s", error)
@@ -203,6 +206,10 @@ class FrontEnd:
             # One that waits to be added is no flight yet.
             if task := self._adding.get(id):
                 task.cancel()
+        self.end(ids)
+
+    def end(self, ids: list[str]) -> None:
+        """End requests whose clients have gone."""
         self._core.cancel(self.known(ids))
 
     def known(self, ids: list[str]) -> list[str]:
@@ -211,8 +218,14 @@ class FrontEnd:
         self._forget(found)
         return found
 
-    def deliver(self, release: Release, outputs: list[EngineCoreOutput]) -> None:
+    @property
+    def inbox(self) -> Address | None:
+        """Return where it gets tokens straight from devices: nowhere, as vLLM's have no place for that."""
+        return None
+
+    def deliver(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
         """Hand over what a release gives requests of this front end."""
+        outputs = outputs_of(chunk for _, chunk in news)
         if release.record is not None:
             self._kv_tokens[release.device] = release.record.kv_tokens
         by_server: dict[int, tuple[ServerLink, list[EngineCoreOutput]]] = {}
@@ -253,19 +266,6 @@ def _fail(server: ServerLink, id: str, why: str) -> None:
     """End a request with an error."""
     output = EngineCoreOutput(id, [], finish_reason=FinishReason.ERROR, stop_reason=why)
     server.send(EngineCoreOutputs(outputs=[output], finished_requests={id}))
-
-
-def check_fits(request: EngineCoreRequest, max_model_len: int) -> None:
-    """Raise ValueError or `OutOfBounds` for a request that no front end of vLLM's would have sent, and no device
-    could end; let one end where the context of `max_model_len` tokens does, as vLLM's engine would."""
-    params, prompt = request.sampling_params, len(request.prompt_token_ids or ())
-    if params is None:
-        return
-    if prompt >= max_model_len:
-        raise ValueError(f"Its prompt has {prompt} tokens, and the context has {max_model_len}.")
-    params.max_tokens = min(params.max_tokens or max_model_len, max_model_len - prompt)
-    check_request(request.request_id[:MOST_ID_CHARS], params, request.cache_salt)
-    check_prompt_logprobs(prompt, params)
 
 
 def answered(call_id: int, method: str) -> UtilityOutput:

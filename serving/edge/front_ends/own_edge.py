@@ -3,13 +3,13 @@ judged."""
 
 import asyncio
 import contextvars
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from vllm.v1.engine import (
-    EngineCoreOutput,
     EngineCoreOutputs,
     EngineCoreReadyResponse,
     EngineCoreRequest,
@@ -18,12 +18,16 @@ from vllm.v1.engine import (
 from vllm.v1.serial_utils import UtilityResult
 
 from serving.call import Call, use
+from serving.cluster.streams.sockets import Address
+from serving.cluster.streams.stream import Sender
 from serving.edge.engine_core import EmulatedCore
 from serving.edge.front_ends.edge_messages import (
     ADMIT,
     CALL,
     DELAYS,
     ENDED,
+    INBOX,
+    MISSING,
     PULSE,
     STOP,
     UP,
@@ -31,12 +35,20 @@ from serving.edge.front_ends.edge_messages import (
     AdmissionCall,
     CallEnd,
     Judgement,
+    MissingTokens,
     ReleaseDelays,
     StoppedRequests,
+    TokenInbox,
 )
 from serving.edge.front_ends.edge_wires import EdgeWire
 from serving.edge.front_ends.front_end import FrontEnd
-from serving.types import Release
+from serving.flight import Flight
+from serving.types import Chunk, Release
+
+# Real seconds for which what a device has sent straight may be later here.
+SETTLE_S = 0.1
+# Requests that have ended whose tokens the edge may still ask for.
+MOST_ENDED = 1024
 
 
 class OwnEdge(FrontEnd):
@@ -50,12 +62,17 @@ class OwnEdge(FrontEnd):
         self.warm, self.up = asyncio.Event(), asyncio.Event()
         self._open, self._eager = False, list[int]()
         self._pulse = asyncio.Event()
+        self._tokens: Sender[list[Release]] | None = None
+        self._inbox: Address | None = None
+        self._ended = deque[tuple[str, list[int]]](maxlen=MOST_ENDED)
         # What is told without an answer.
         self._hears: dict[str, Callable[[bytes], None]] = {
             PULSE: lambda _: self._pulse.set(),
             UP: lambda _: self.up.set(),
             ENDED: lambda told: self._end(msgspec.msgpack.decode(told, type=CallEnd)),
             STOP: lambda told: self._stop(msgspec.msgpack.decode(told, type=StoppedRequests)),
+            INBOX: lambda told: self._meet_inbox(msgspec.msgpack.decode(told, type=TokenInbox).address),
+            MISSING: lambda told: self._give(msgspec.msgpack.decode(told, type=MissingTokens)),
             DELAYS: lambda told: core.deliveries.note_delays(msgspec.msgpack.decode(told, type=ReleaseDelays).late_s),
         }
 
@@ -89,6 +106,9 @@ class OwnEdge(FrontEnd):
     def part(self) -> None:
         """Drop all that is left of an edge that has ended."""
         super().part()
+        if self._tokens is not None:
+            self._tokens.close()
+        self._tokens = self._inbox = None
         for number in list(self._calls):
             self._end(CallEnd(number, ""))
 
@@ -116,11 +136,33 @@ class OwnEdge(FrontEnd):
         hear(arguments[0])
         return None
 
-    def deliver(self, release: Release, outputs: list[EngineCoreOutput]) -> None:
+    @property
+    def inbox(self) -> Address | None:
+        """Return where it gets tokens straight from devices."""
+        return self._inbox
+
+    def deliver(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
         """Hand over what a release gives requests of this edge, with its instant: the edge says when it went out."""
-        for server in self._servers:
-            server.send(EngineCoreOutputs(release.device, outputs, timestamp=release.at_s))
-        self.known([output.request_id for output in outputs if output.finish_reason is not None])
+        self._send(Release(release.device, release.at_s, [chunk for _, chunk in news]))
+        ended = [flight for flight, chunk in news if chunk.finish is not None]
+        self._ended.extend((flight.request.id, flight.tokens) for flight in ended)
+        self.known([flight.request.id for flight in ended])
+
+    def _meet_inbox(self, inbox: Address) -> None:
+        self._inbox, self._tokens = inbox, Sender(inbox)
+
+    def _send(self, release: Release) -> None:
+        if self._tokens is not None:
+            self._tokens.send([release])
+
+    def _give(self, missing: MissingTokens) -> None:
+        """Send tokens that devices have sent, and that have not come."""
+        ended = dict(self._ended)
+        for id, first in missing.positions:
+            flight = self._core.flight(id)
+            if tokens := (ended.get(id, []) if flight is None else flight.tokens)[first:]:
+                device = 0 if flight is None else flight.device
+                self._send(Release(device, self._core.clock.now(), [Chunk(id, first, tokens)]))
 
     def _begin(self, message: AdmissionCall) -> Call:
         """Begin a call, as it arrived at the edge."""
@@ -144,7 +186,17 @@ class OwnEdge(FrontEnd):
             _context(call).run(call.end, None)
 
     def _stop(self, stopped: StoppedRequests) -> None:
-        (self._core.give_up if stopped.failed else self._core.stop)(self.known(stopped.ids))
+        self._settle(stopped.ids, self._core.give_up if stopped.failed else self._core.stop)
+
+    def end(self, ids: list[str]) -> None:
+        """End requests whose clients have gone."""
+        self._settle(ids, self._core.cancel)
+
+    def _settle(self, ids: list[str], end: Callable[[list[str]], None]) -> None:
+        """End requests: on their devices now, and here once what these have given them is here, too."""
+        known = self.known(ids)
+        self._core.drop(known)
+        asyncio.get_running_loop().call_later(SETTLE_S, end, known)
 
 
 def _context(call: Call | None) -> contextvars.Context:

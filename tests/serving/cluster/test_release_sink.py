@@ -9,6 +9,7 @@ import pytest
 from serving.clock import WallClock
 from serving.cluster.actor_proxies import LATE_S, MAX_WAITING, ReleaseSink
 from serving.cluster.streams import sockets
+from serving.cluster.streams.sockets import Host
 from serving.cluster.streams.stream import Inbox
 from serving.types import Chunk, DroppedMessages, Release, StepRecord
 
@@ -27,7 +28,7 @@ class Edge:
 
     def __init__(self, folder: Path) -> None:
         self.clock = WallClock(time.time())
-        self._inbox: Inbox[list[Release]] = Inbox(list[Release], folder / "here", "edge", others=False)
+        self._inbox: Inbox[list[Release]] = Inbox(list[Release], folder / "here", "edge", Host("here"))
         self._messages = list[list[int]]()
         self._inbox.start(lambda releases: self._messages.append([_token(each) for each in releases]), self._fail)
         self.sink = ReleaseSink(self._inbox.address, self.clock)

@@ -18,6 +18,7 @@ from serving.clock import ClockOrigin
 from serving.cluster import cluster
 from serving.cluster.ray_session import ray_session
 from serving.cluster.readiness import Readiness
+from serving.cluster.streams.sockets import here
 from serving.cluster.streams.stream import Inbox
 from serving.edge.preflight import prepare
 from serving.scenario.scenario import Scenario
@@ -39,7 +40,7 @@ async def emulation(scenario: Scenario) -> AsyncIterator[Any]:
     prepared = prepare(scenario)
     with prepared.sock, ray_session() as folder:
         flags = vllm_flags(scenario, prepared.max_model_len)
-        inbox: Inbox[list[Release]] = Inbox(list[Release], folder, "edge", others=False)
+        inbox: Inbox[list[Release]] = Inbox(list[Release], folder, "edge", here(False))
         sources = cluster.start_sources(scenario, prepared.max_model_len, False, inbox.address, {})
         engine, core, metrics = await build_engine(
             prepared, flags, sources, inbox, ClockOrigin(time.time(), scenario.speed)

@@ -208,7 +208,7 @@ def test_on_a_loop_many_wait_at_once_and_none_for_ever(actor: Actor) -> None:
     opened = list[str]()
 
     class Service:
-        def open(self, request_id: str, position: int) -> None:
+        def open(self, request_id: str, position: int, inbox: Address | None) -> None:
             if position < 0:
                 raise ValueError("before the first")
             opened.append(request_id)

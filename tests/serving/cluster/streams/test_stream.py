@@ -22,10 +22,10 @@ from hypothesis import strategies as st
 from vllm.v1.engine import EngineCoreOutput, FinishReason
 from vllm.v1.outputs import LogprobsLists, LogprobsTensors
 
-from serving.cluster.streams import network, sockets, wire
+from serving.cluster.streams import sockets, wire
 from serving.cluster.streams.curve_keys import CurveKeys, unlock
 from serving.cluster.streams.rpc import ONE_WAY, RpcCall, RpcServer, RpcTeller
-from serving.cluster.streams.sockets import Address, connect
+from serving.cluster.streams.sockets import Address, Host, connect
 from serving.cluster.streams.stream import Drops, Inbox
 from serving.cluster.streams.wire import HEAD, MOST_BYTES, Listener, Messages, connected, dial
 from serving.edge.delivery.outputs import outputs_of
@@ -41,7 +41,7 @@ def nodes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Where this process is, for as long as nobody says otherwise: no Ray is needed to tell."""
     here = ["here"]
     monkeypatch.setattr(sockets, "this_node", lambda: here[0])
-    monkeypatch.setattr(network.ray.util, "get_node_ip_address", lambda: "127.0.0.1")
+    monkeypatch.setattr(sockets.ray.util, "get_node_ip_address", lambda: "127.0.0.1")
     return here
 
 
@@ -134,7 +134,7 @@ def test_what_cannot_be_read_is_dropped_and_told_of_and_the_next_message_is_take
 @pytest.mark.parametrize("message", NONSENSE.values(), ids=NONSENSE.keys())
 def test_so_it_is_on_an_event_loop(folder: Path, message: bytes) -> None:
     async def run() -> tuple[list[Chunk], list[DroppedMessages]]:
-        inbox: Inbox[list[Chunk]] = Inbox(list[Chunk], folder, "edge", False)
+        inbox: Inbox[list[Chunk]] = Inbox(list[Chunk], folder, "edge", Host("here"))
         taken, dropped, done = list[Chunk](), list[DroppedMessages](), asyncio.Event()
 
         def take(chunks: list[Chunk]) -> None:
@@ -324,9 +324,9 @@ def test_what_comes_with_a_token_and_cannot_be_read_does_not_take_the_token_with
 
 
 def test_an_inbox_that_never_took_anything_is_closed_all_the_same(tmp_path: Path) -> None:
-    inbox: Inbox[list[int]] = Inbox(list[int], tmp_path, "edge", others=False)
+    inbox: Inbox[list[int]] = Inbox(list[int], tmp_path, "edge", Host("here"))
     inbox.close()
-    another: Inbox[list[int]] = Inbox(list[int], tmp_path, "edge", others=False)
+    another: Inbox[list[int]] = Inbox(list[int], tmp_path, "edge", Host("here"))
     assert another.address == inbox.address
     inbox.close()
     connect(another.address).close()  # which is not closed with it
@@ -335,7 +335,7 @@ def test_an_inbox_that_never_took_anything_is_closed_all_the_same(tmp_path: Path
 
 def test_an_inbox_is_closed_once_more_though_its_loop_has_ended(tmp_path: Path) -> None:
     async def started() -> Inbox[list[int]]:
-        inbox: Inbox[list[int]] = Inbox(list[int], tmp_path, "edge", others=False)
+        inbox: Inbox[list[int]] = Inbox(list[int], tmp_path, "edge", Host("here"))
         inbox.start(lambda _: None, lambda _: None)
         inbox.close()
         return inbox

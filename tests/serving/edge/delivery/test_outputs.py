@@ -5,7 +5,7 @@ from vllm.v1.engine import EngineCoreOutput, FinishReason
 from serving.edge.delivery.outputs import by_sink, outputs_of
 from serving.flight import Flight
 from serving.token_source.logprob_codec import pack
-from serving.types import Chunk, Request
+from serving.types import Chunk, Release, Request
 
 
 def test_the_tokens_of_a_request_are_one_output_with_its_end() -> None:
@@ -50,14 +50,28 @@ def test_chunks_are_left_as_they_are() -> None:
     assert [chunk.tokens for chunk in chunks] == [[1], [2]]
 
 
-def test_each_edge_gets_one_message_however_requests_are_mixed() -> None:
-    def first(*_: object) -> None: ...
-    def second(*_: object) -> None: ...
+class FrontEnd:
+    """One in another process, which devices reach at an `inbox`."""
 
+    def __init__(self, inbox: tuple[str, ...] | None) -> None:
+        self.inbox = inbox
+
+    def deliver(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None: ...
+
+
+def test_of_an_edge_that_devices_reach_only_first_and_last_tokens_go_by_the_core() -> None:
+    edge = FrontEnd(("there",))
+    flight = Flight(None, Request("a", 0.0, 1, 9), 0, sink=edge)
+    chunks = [Chunk("a", 0, [1]), Chunk("a", 1, [2]), Chunk("a", 2, [3], extra=b"x"), Chunk("a", 3, [4], 0)]
+    assert by_sink((flight, chunk) for chunk in chunks) == {edge: [(flight, chunks[at]) for at in (0, 2, 3)]}
+
+
+def test_each_edge_gets_one_message_however_requests_are_mixed() -> None:
+    first, second = FrontEnd(None), FrontEnd(None)
     sinks = [first, second, None, first, second, first]
     flights = [Flight(None, Request(str(id), 0.0, 1, 9), 0, sink=sink) for id, sink in enumerate(sinks)]
     news = [(flight, Chunk(flight.request.id, place, [7])) for place in (0, 1) for flight in flights]
-    found = {sink: [(chunk.request_id, chunk.first) for chunk in chunks] for sink, chunks in by_sink(news).items()}
+    found = {sink: [(chunk.request_id, chunk.first) for _, chunk in those] for sink, those in by_sink(news).items()}
     assert found == {
         first: [("0", 0), ("3", 0), ("5", 0), ("0", 1), ("3", 1), ("5", 1)],
         second: [("1", 0), ("4", 0), ("1", 1), ("4", 1)],

@@ -1,0 +1,84 @@
+"""Token order: the tokens of an edge's requests, by position, where some come from the devices themselves.
+
+Those that the engine core hands on (a request's first, and its last) may be overtaken by what devices send straight;
+after a failure some come twice, and a lost message leaves a gap.
+"""
+
+import time
+from collections.abc import Iterable
+
+import msgspec
+
+from serving.types import Chunk
+
+# Chunks of a request that wait behind a gap; later ones are let go, and asked for when it is closed.
+MOST_HELD = 256
+
+
+class TokenOrder:
+    """The positions of requests in flight, and what waits behind a gap."""
+
+    def __init__(self) -> None:
+        self._next: dict[str, int] = {}
+        self._held: dict[str, list[Chunk]] = {}
+        self._since_s: dict[str, float] = {}
+
+    def begin(self, request_id: str) -> None:
+        """Expect a request's tokens."""
+        self._next[request_id] = 0
+
+    def end(self, request_ids: Iterable[str]) -> None:
+        """Expect nothing more of these requests."""
+        for id in request_ids:
+            self._next.pop(id, None)
+            self._held.pop(id, None)
+            self._since_s.pop(id, None)
+
+    def take(self, chunks: Iterable[Chunk]) -> list[Chunk]:
+        """Return what is next of each request, with what has waited for it; ignore known tokens, and requests that
+        nobody expects."""
+        ready = list[Chunk]()
+        for chunk in chunks:
+            expected = self._next.get(chunk.request_id)
+            if expected is None:
+                continue
+            if chunk.first > expected and chunk.tokens and not chunk.failed:
+                self._hold(chunk)
+            elif (new := _from(expected, chunk)) is not None:
+                ready.append(new)
+                self._advance(new, ready)
+        return ready
+
+    def missing(self, patience_s: float) -> list[tuple[str, int]]:
+        """Return the requests whose next token has been waited for so many real seconds, while later ones are here, and
+        its position."""
+        late_s = time.monotonic() - patience_s
+        return [(id, self._next[id]) for id, since_s in self._since_s.items() if since_s <= late_s]
+
+    def _hold(self, chunk: Chunk) -> None:
+        held = self._held.setdefault(chunk.request_id, [])
+        self._since_s.setdefault(chunk.request_id, time.monotonic())
+        if len(held) < MOST_HELD or chunk.finish is not None:
+            held.append(chunk)
+
+    def _advance(self, chunk: Chunk, ready: list[Chunk]) -> None:
+        """Go on behind a chunk that was next, with those that have waited for it."""
+        id = chunk.request_id
+        if chunk.finish is not None:
+            self.end([id])
+            return
+        self._next[id] = chunk.first + len(chunk.tokens)
+        if id in self._held:
+            del self._since_s[id]
+            ready += self.take(sorted(self._held.pop(id), key=lambda each: each.first))
+
+
+def _from(position: int, chunk: Chunk) -> Chunk | None:
+    """Return a chunk without the tokens before a position of its request; None if nothing is left of it."""
+    known = position - chunk.first
+    if known <= 0 or not chunk.tokens:
+        return chunk if chunk.tokens or chunk.finish is not None else None
+    rest = chunk.tokens[known:]
+    if not rest and chunk.finish is None:
+        return None
+    return msgspec.structs.replace(chunk, first=position, tokens=rest)
