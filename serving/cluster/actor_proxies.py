@@ -19,8 +19,9 @@ from serving.types import Batch, Done, Release
 MAX_WAITING = 16
 # Real seconds: a device that is so late sends what it has within as many more in one message.
 LATE_S = 1e-3
-# Real seconds for which the engine core need not hear of tokens that edges of their own have got from here.
-TOLD_S = 0.05
+# Real seconds for which the engine core need not hear of tokens that edges of their own have got from here; the thread
+# that reports progress tells of what is left as often.
+TOLD_S = 0.1
 # Leases in a row without an answer, after which Ray is asked whether the tier's actor is still there.
 MOST_UNANSWERED = 16
 

@@ -196,9 +196,14 @@ def test_who_breaks_off_leaves_nothing_in_flight(edges: ServerProcess) -> None:
     for _ in range(6):
         with httpx.stream("POST", edges.http_url + CHAT, json=endless, timeout=60) as answer:
             next(answer.iter_lines())
-    stopped = {**ASKED, "max_tokens": 400, "ignore_eos": True, "stop": ["e"]}
-    assert httpx.post(edges.http_url + CHAT, json=stopped, timeout=60).json()["choices"][0]["finish_reason"] == "stop"
     wait_until(lambda: counted(edges, "vllm:num_requests_running") == counted(edges, "vllm:num_requests_waiting") == 0)
+    before = counted(edges, "vllm:generation_tokens_total")
+    stopped = {**ASKED, "max_tokens": 400, "ignore_eos": True, "stop": [" is"]}
+    answer = httpx.post(edges.http_url + CHAT, json=stopped, timeout=60).json()
+    assert answer["choices"][0]["finish_reason"] == "stop"
+    wait_until(lambda: counted(edges, "vllm:num_requests_running") == counted(edges, "vllm:num_requests_waiting") == 0)
+    # The devices told of all that the client has got, though some of it came straight from them.
+    assert counted(edges, "vllm:generation_tokens_total") - before >= answer["usage"]["completion_tokens"] > 0
 
 
 @pytest.mark.timeout(300)
