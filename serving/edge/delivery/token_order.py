@@ -40,6 +40,11 @@ class TokenOrder:
         ready = list[Chunk]()
         for chunk in chunks:
             expected = self._next.get(chunk.request_id)
+            if chunk.first == expected and chunk.finish is None and not self._held:
+                # Nearly each, and nothing more is to be done for it.
+                self._next[chunk.request_id] = expected + len(chunk.tokens)
+                ready.append(chunk)
+                continue
             if expected is None:
                 continue
             if chunk.first > expected and chunk.tokens and not chunk.failed:
