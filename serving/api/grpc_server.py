@@ -36,6 +36,9 @@ SERVICES = (
     metrics_pb2.DESCRIPTOR.services_by_name["Metrics"].full_name,
     vllm_engine_pb2.DESCRIPTOR.services_by_name["VllmEngine"].full_name,
 )
+# Calls at a time, over all connections, beside those that the queue has room for: probes, watches, bodies that are on
+# their way. What comes beyond gets RESOURCE_EXHAUSTED.
+MOST_BESIDE = 1024
 MAX_MESSAGE_BYTES = 64 << 20
 OPTIONS: list[tuple[str, int | str]] = [
     # Streams of tokens are many small messages: rather fewer writes than the soonest.
@@ -67,7 +70,10 @@ async def start_grpc(
     set_up: dict[str, int | str] = {**dict(OPTIONS), **dict(channel_options(options))}
     if core:
         set_up["grpc.so_reuseport"] = 1
-    server = grpc.aio.server(interceptors=interceptors, options=list(set_up.items()))
+    most_calls = options.max_queue + MOST_BESIDE
+    server = grpc.aio.server(
+        interceptors=interceptors, options=list(set_up.items()), maximum_concurrent_rpcs=most_calls
+    )
     openai = OpenAIServicer(engine, state, engine.scheduler_config.max_num_queued_reqs)
     openai_pb2_grpc.add_OpenAIServicer_to_server(openai, server)  # type: ignore[no-untyped-call]
     if not core:

@@ -67,6 +67,7 @@ class EmulatedLLM(AsyncLLM):  # type: ignore[misc]
         """End every request with an error while there is still a connection to tell its client, and those that come
         from now on. An abort would look like a whole answer to some, and say nothing to who has no token yet."""
         self._ended = True
+        self.engine_core.refuse_all(GivenUp(ENDING))
         self.engine_core.cancel(self.output_processor.fail_all(ENDING))
 
     async def add_request(self, request_id: str, prompt: Any, params: Any, *args: Any, **kwargs: Any) -> Any:

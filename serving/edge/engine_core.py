@@ -255,6 +255,10 @@ class EmulatedCore(UtilityCalls):
         """End requests whose text has come to a stop string."""
         self._end(request_ids, FinishReason.STOP)
 
+    def refuse_all(self, refusal: Exception) -> None:
+        """Refuse requests from now on, and those that wait while the devices are paused."""
+        self.gate.refuse(refusal)
+
     def fail_all(self) -> None:
         """End every request with an error, now and from now on: there is nothing left that could serve it."""
         self.resources.engine_dead = True

@@ -149,6 +149,9 @@ class RemoteCore(RefusedCalls):
         if call is not None:
             self.intake.leave(call)
 
+    def refuse_all(self, refusal: Exception) -> None:
+        """Leave those that wait to the core: none of them keeps its client here from an answer."""
+
     def check_places(self, n: int) -> None:
         """Leave the places to the core, which checks them when it judges."""
 

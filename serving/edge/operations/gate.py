@@ -9,6 +9,7 @@ class Gate:
     def __init__(self) -> None:
         self._open = asyncio.Event()
         self._open.set()
+        self._refusal: Exception | None = None
 
     @property
     def closed(self) -> bool:
@@ -23,7 +24,14 @@ class Gate:
         """Let those that wait, and all others, pass."""
         self._open.set()
 
+    def refuse(self, refusal: Exception) -> None:
+        """Let nobody pass any more, who waits included."""
+        self._refusal = refusal
+        self._open.set()
+
     async def passed(self) -> None:
-        """Wait until it is open."""
+        """Wait until it is open. Raise the refusal if nobody passes any more."""
         if not self._open.is_set():
             await self._open.wait()
+        if self._refusal is not None:
+            raise self._refusal

@@ -1,14 +1,17 @@
 """Does what vLLM's servers offer to operators work, or say why not?"""
 
 import re
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
 import pytest
 
+from serving.edge.async_llm import ENDING
 from serving.process.server_process import ServerProcess, server
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.beside]
@@ -159,3 +162,15 @@ def test_the_openapi_of_our_routes_tells_how_they_refuse(operated: ServerProcess
         form = re.sub(r"devices/.+", "devices/{index}", re.sub(r"faults/.+", "faults/{id}", path)).partition("?")[0]
         assert status in known[(form, method.lower())]
         assert "401" in known[(form, method.lower())] and "422" not in known[(form, method.lower())]
+
+
+def test_who_waits_during_a_pause_is_told_when_the_server_ends(operated: ServerProcess) -> None:
+    said = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 8}
+    assert call(operated, "POST", "/pause").json() == {"status": "paused"}
+    with ThreadPoolExecutor() as pool:
+        asked = [pool.submit(call, operated, "POST", CHAT, json={**said, "stream": each}) for each in (False, True)]
+        until(lambda: load(operated) == 2)
+        operated.process.send_signal(signal.SIGTERM)
+        whole, stream = (each.result() for each in asked)
+    assert whole.status_code == 500 and ENDING in whole.text
+    assert ENDING in stream.text
