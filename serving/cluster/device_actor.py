@@ -88,6 +88,7 @@ class HbXpu:
         self._lease = TierLease(to_tier, spec.sharers > 1, spec.condition.ext_share)
         self._lease.release(self._index, 0.0)
         self._tokens = TokenBuffer()
+        self._sink.edges.forget()
         self._progress.begin(self._tokens, sources)
         engine = Engine(
             device=self._index,

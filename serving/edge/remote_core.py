@@ -222,6 +222,8 @@ class RemoteCore(RefusedCalls):
             log.error("A message of the engine core could not be read, and is dropped: %s", error)
             return
         if (answer := outputs.utility_output) is None:
+            # Requests that could not be begun: what is begun comes to the inbox.
+            self._order.end(output.request_id for output in outputs.outputs)
             self.outputs.put(outputs, outputs.timestamp)
         elif (waiting := self._waiting.get(answer.call_id)) and not waiting.done():
             if answer.failure_message is None:

@@ -19,6 +19,10 @@ class EdgeTokens:
         if inbox is not None:
             self._inboxes[request_id] = inbox
 
+    def forget(self) -> None:
+        """Forget all requests: the device begins anew."""
+        self._inboxes.clear()
+
     def close(self, request_ids: Collection[str]) -> bool:
         """Send nothing more of these requests; tell whether there was any."""
         return any([self._inboxes.pop(id, None) for id in request_ids])
