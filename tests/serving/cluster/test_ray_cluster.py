@@ -35,11 +35,15 @@ def ray_cluster() -> Iterator[Cluster]:
             cluster.shutdown()
 
 
-@pytest.fixture(scope="module")
-def spread(ray_cluster: Cluster) -> Iterator[ServerProcess]:
+@pytest.fixture(scope="module", params=["1", "2"])
+def spread(request: pytest.FixtureRequest, ray_cluster: Cluster) -> Iterator[ServerProcess]:
+    """A server on both nodes. To edges of their own a device of another node sends its tokens by a port."""
+    if len(ray_cluster.list_all_nodes()) == 1:
+        ray_cluster.add_node(num_cpus=0, temp_dir=ray_cluster.head_node.get_temp_dir_path(), **SMALL)
+        ray_cluster.wait_for_nodes()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_ADDRESS", ray_cluster.address)
-        with server("--devices", "2", "--max-model-len", "1024", quiet=True) as child:
+        with server("--devices", "2", "--max-model-len", "1024", "--edges", request.param, quiet=True) as child:
             yield child
 
 
