@@ -4,6 +4,7 @@ Heavy imports wait until a command needs them.
 """
 
 import argparse
+import errno
 import logging
 import os
 import signal
@@ -54,11 +55,21 @@ def main() -> None:
         code = 2
     except KeyboardInterrupt as ending:
         code = TERMINATED if isinstance(ending, Terminated) else 130
-    except BrokenPipeError:
-        # The reader of our output is gone. The rest must not be written when Python ends, either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 141
+    except OSError as error:
+        code = _unwritten(args.command, error)
     sys.exit(code)
+
+
+def _unwritten(command: str, error: OSError) -> int:
+    """Return the exit code where our output can't be written: its reader is gone, or its disk full. Raise any other
+    error."""
+    if not isinstance(error, BrokenPipeError):
+        if error.errno != errno.ENOSPC:
+            raise error
+        print(f"foreserve {command}: what it has to say can't be written: {error.strerror}.", file=sys.stderr)
+    # The rest must not be written when Python ends, either.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 141 if isinstance(error, BrokenPipeError) else 1
 
 
 def _warn_of_specs(command: str) -> None:

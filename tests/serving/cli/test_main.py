@@ -74,3 +74,13 @@ def test_a_command_that_is_terminated_twice_ends_once_and_without_a_traceback() 
         told = process.communicate(timeout=60)[1]
     assert process.returncode == 128 + signal.SIGTERM
     assert first.startswith("Fitting without") and "Traceback" not in told
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full is Linux's")
+@pytest.mark.parametrize("arguments", [["systems", "--json"], ["explain"]])
+def test_a_full_disk_below_the_output_is_a_sentence(arguments: list[str]) -> None:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        command = [sys.executable, "-m", "serving.cli", *arguments]
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    sentence = f"foreserve {arguments[0]}: what it has to say can't be written: No space left on device.\n"
+    assert (ended.returncode, ended.stderr) == (1, sentence)
