@@ -32,6 +32,7 @@ class Unit(NamedTuple):
     link_j_per_byte: float
     streamed: float = 1.0  # whether what EXT delivers runs over the streamline (0 near memory)
     bus_share: float = 1.0  # of a byte that EXT delivers, what its bus carries in that time: less than one within it
+    granted_share: float = 1.0  # of EXT's bandwidth
 
 
 class Part(NamedTuple):
@@ -105,24 +106,12 @@ class Stage(NamedTuple):
             for part in group:
                 # Unpacked, as this is where a probe spends most of its time.
                 _, unit, _, macs, hb, ext, writes, link = part
-                (
-                    _,
-                    macs_rate,
-                    hb_rate,
-                    ext_rate,
-                    link_rate,
-                    mac_price,
-                    hb_price,
-                    ext_price,
-                    link_price,
-                    streamed,
-                    bus,
-                ) = unit
+                _, macs_rate, hb_rate, ext_rate, link_rate, per_mac, per_hb, per_ext, per_link, streamed, bus, _ = unit
                 moved = hb + writes
                 took_s = largest(took_s, hb / hb_rate, ext / ext_rate, macs / macs_rate, link / link_rate)
                 writing_s = largest(writing_s, moved / hb_rate)
-                compute_j, ext_j = compute_j + macs * mac_price, ext_j + ext * ext_price
-                hb_j, comm_j = hb_j + moved * hb_price, comm_j + (ext * streamed + link) * link_price
+                compute_j, ext_j = compute_j + macs * per_mac, ext_j + ext * per_ext
+                hb_j, comm_j = hb_j + moved * per_hb, comm_j + (ext * streamed + link) * per_link
                 hb_bytes, ext_bytes = hb_bytes + moved, ext_bytes + ext * bus
             plain_s, exposed_s = plain_s + took_s, exposed_s + (largest(took_s, writing_s) - took_s)
         each = (plain_s, exposed_s, compute_j, ext_j, hb_j, comm_j, hb_bytes, ext_bytes)

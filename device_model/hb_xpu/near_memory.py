@@ -53,12 +53,12 @@ class NearMemoryDevice(XpuDevice):
 
     def unit_with(self, ext_bytes_per_s: float) -> Unit:
         """As of any xPU, with the share of the bandwidth that compute near memory leaves it."""
-        return super().unit_with(ext_bytes_per_s * self._ext_share)
+        unit = super().unit_with(ext_bytes_per_s * self._ext_share)
+        return unit._replace(granted_share=ext_bytes_per_s / self.ext_bytes_per_s)
 
     def _near_with(self, unit: Unit) -> Unit:
-        """Return the compute near memory, with the share of it and of its banks that `unit` has of their bus."""
-        share = unit.ext_bytes_per_s / self._unit.ext_bytes_per_s
-        near = self._near
+        """Return the compute near memory, with the share of it and its banks that `unit` was granted of their bus."""
+        near, share = self._near, unit.granted_share
         return near._replace(macs_per_s=near.macs_per_s * share, ext_bytes_per_s=near.ext_bytes_per_s * share)
 
     def probe(self, plan: StepPlan, steps: int = 1, ext_bytes_per_s: float | None = None) -> StepCosts:

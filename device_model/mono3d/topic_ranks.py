@@ -83,9 +83,10 @@ class TopicRanks:
         each = free_choices(model.top_k / model.experts, spread, decoded) / decoded if decoded else 1.0
         read = -np.expm1(self._tokens(plan, np.where(plan.decodes, each, plan.new_tokens)) @ self._misses)
         touched = touch_by_popularity(model, decoded, int(plan.new_tokens.sum()) - decoded).touched
+        if (total := float(read.sum())) >= touched:
+            return ExpertChoices(read * (touched / total), choices)
         unread = 1.0 - read
-        left = max(0.0, touched - float(read.sum())) / max(float(unread.sum()), 1.0 - ALMOST)
-        return ExpertChoices(read + left * unread, choices)
+        return ExpertChoices(read + unread * ((touched - total) / float(unread.sum())), choices)
 
     def _tokens(self, plan: StepPlan, counted: FloatArray | IntArray) -> FloatArray:
         """Return the tokens by topic [topics + 1], UNKNOWN last, of sequences of which each counts as so many."""

@@ -148,9 +148,15 @@ class ReleaseSink:
                 self._tell()
 
     def close(self, request_ids: list[str]) -> None:
-        """Send no more tokens of requests straight to their edges; tell at once of those that were."""
-        if self.edges.close(request_ids):
+        """Send no more tokens of requests straight to their edges, and tell at once of those that were sent."""
+        if self.edges.know(request_ids):
             self.flush_all()
+            self.edges.close(request_ids)
+
+    def forget(self) -> None:
+        """Send no tokens of any request straight to its edge any more: the device begins anew."""
+        self.flush_all()
+        self.edges.forget()
 
     def _can_wait(self, release: Release) -> bool:
         if release.kv_events or release.record is None:

@@ -88,7 +88,7 @@ class HbXpu:
         self._lease = TierLease(to_tier, spec.sharers > 1, spec.condition.ext_share)
         self._lease.release(self._index, 0.0)
         self._tokens = TokenBuffer()
-        self._sink.edges.forget()
+        self._sink.forget()
         self._progress.begin(self._tokens, sources)
         engine = Engine(
             device=self._index,
@@ -140,6 +140,8 @@ class HbXpu:
 
     @ray.method(concurrency_group="feed")
     def held(self) -> dict[str, tuple[int, list[int]]]:
+        """Return each request's tokens that were taken, counted, and those that are ready; tell of the former first."""
+        self._sink.flush_all()
         return self._tokens.held()
 
     def _overdue_s(self) -> float:

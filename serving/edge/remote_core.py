@@ -5,6 +5,7 @@ import asyncio
 import logging
 from itertools import count
 from types import SimpleNamespace
+from typing import Literal
 
 import msgspec
 from vllm.sampling_params import SamplingParams
@@ -172,21 +173,19 @@ class RemoteCore(RefusedCalls):
 
     async def abort_requests_async(self, request_ids: list[str]) -> None:
         """vLLM's output handler calls this for one reason: it has seen a stop string."""
-        if request_ids:
-            self._order.end(request_ids)
-            self._tell(STOP, StoppedRequests(request_ids))
+        self._end(request_ids, "stop")
 
     def give_up(self, request_ids: list[str]) -> None:
         """End requests whose outputs could not be processed; their clients have been told."""
-        if request_ids:
-            self._order.end(request_ids)
-            self._tell(STOP, StoppedRequests(request_ids, failed=True))
+        self._end(request_ids, "give_up")
 
     def cancel(self, request_ids: list[str]) -> None:
         """End requests whose clients have gone, or said so."""
+        self._end(request_ids, "cancel")
+
+    def _end(self, request_ids: list[str], how: Literal["stop", "give_up", "cancel"]) -> None:
         if request_ids:
-            self._order.end(request_ids)
-            self._wire.send(EngineCoreRequestType.ABORT, request_ids)
+            self._tell(STOP, StoppedRequests(request_ids, how, self._order.end(request_ids)))
 
     async def get_output_async(self) -> EngineCoreOutputs:
         return await self.outputs.get()

@@ -31,6 +31,9 @@ LOOK_S = 0.2
 ASK_S = 2.0
 COST_S = 1.0
 
+# Real seconds for tokens that devices have sent to be here.
+ARRIVE_S = 0.05
+
 
 class Siblings(Protocol):
     """All token sources of an emulation, which do what one cannot: `token_sources.TokenSources`."""
@@ -167,10 +170,12 @@ class SourceManager:
         state, held = self.link.state, await self._buffers.held(ASK_S)
         if state != self.link.state:
             return
+        if any(flight.made < held.get(flight.request.id, (0,))[0] for flight in self.own()):
+            await asyncio.sleep(ARRIVE_S)
         for flight in self.own():
-            taken, ready = held.get(flight.request.id, (len(flight.tokens), []))
-            # Tokens that the device took and sent may still be on their way here: then its buffer begins later.
-            self.add(flight, flight.tokens + (ready if taken == len(flight.tokens) else []))
+            taken, ready = held.get(flight.request.id, (flight.made, []))
+            # What the device took and sent may still be on its way here, and more may have come since it was asked.
+            self.add(flight, flight.tokens + (ready[flight.made - taken :] if taken <= flight.made else []))
 
     def _tell(self, method: str, *arguments: Any) -> None:
         if self._calls is not None:

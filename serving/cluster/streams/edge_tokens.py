@@ -1,10 +1,14 @@
 """Tokens from a device straight to the edges that are processes of their own, past the engine core."""
 
+import contextlib
 from collections.abc import Collection
 
 from serving.cluster.streams.sockets import Address
 from serving.cluster.streams.stream import Sender
 from serving.types import Chunk, Release
+
+# Connections beyond which those are closed that no request wants.
+MOST_SENDERS = 64
 
 
 class EdgeTokens:
@@ -23,9 +27,14 @@ class EdgeTokens:
         """Forget all requests: the device begins anew."""
         self._inboxes.clear()
 
-    def close(self, request_ids: Collection[str]) -> bool:
-        """Send nothing more of these requests; tell whether there was any."""
-        return any([self._inboxes.pop(id, None) for id in request_ids])
+    def know(self, request_ids: Collection[str]) -> bool:
+        """Tell whether there is any of these requests."""
+        return any(id in self._inboxes for id in request_ids)
+
+    def close(self, request_ids: Collection[str]) -> None:
+        """Send nothing more of these requests."""
+        for id in request_ids:
+            self._inboxes.pop(id, None)
 
     def send(self, releases: list[Release]) -> bool:
         """Send edges what they get straight of some releases; tell whether that is all that any client waits for."""
@@ -46,13 +55,16 @@ class EdgeTokens:
             for inbox, those in chunks.items():
                 parts.setdefault(inbox, []).append(Release(release.device, release.at_s, those))
         for inbox, part in parts.items():
-            self._sender(inbox).send(part)
+            # Where no connection can be had, the edge asks the engine core for what does not come.
+            with contextlib.suppress(OSError):
+                self._sender(inbox).send(part)
         return whole
 
     def _sender(self, inbox: Address) -> Sender[list[Release]]:
         if inbox not in self._senders:
-            # An edge that has taken another's place has another inbox.
-            for left in self._senders.keys() - set(self._inboxes.copy().values()):
-                self._senders.pop(left).close()
+            if len(self._senders) >= MOST_SENDERS:
+                # An edge that has taken another's place has another inbox.
+                for left in self._senders.keys() - set(self._inboxes.copy().values()):
+                    self._senders.pop(left).close()
             self._senders[inbox] = Sender(inbox)
         return self._senders[inbox]

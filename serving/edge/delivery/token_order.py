@@ -5,60 +5,86 @@ after a failure some come twice, and a lost message leaves a gap.
 """
 
 import time
+from collections import deque
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 import msgspec
+from vllm.v1.engine import FinishReason
 
 from serving.types import Chunk
 
 # Chunks of a request that wait behind a gap; later ones are let go, and asked for when it is closed.
 MOST_HELD = 256
+# Tokens that the engine core may not have heard of yet when a request is ended here.
+MOST_LAST = 256
+# Ends that wait for nothing: nobody makes the tokens before them.
+FAILURES = (int(FinishReason.ABORT), int(FinishReason.ERROR))
+
+
+class LastTokens(msgspec.Struct, array_like=True, frozen=True):
+    """The last tokens that a request has got, from position `first` of its output on."""
+
+    request_id: str
+    first: int
+    tokens: list[int]
+
+
+@dataclass(slots=True)
+class _Place:
+    """The position of a request's next token, and its last tokens."""
+
+    next: int = 0
+    last: deque[int] = field(default_factory=lambda: deque(maxlen=MOST_LAST))
 
 
 class TokenOrder:
     """The positions of requests in flight, and what waits behind a gap."""
 
     def __init__(self) -> None:
-        self._next: dict[str, int] = {}
+        self._places: dict[str, _Place] = {}
         self._held: dict[str, list[Chunk]] = {}
         self._since_s: dict[str, float] = {}
 
     def begin(self, request_id: str) -> None:
         """Expect a request's tokens."""
-        self._next[request_id] = 0
+        self._places[request_id] = _Place()
 
-    def end(self, request_ids: Iterable[str]) -> None:
-        """Expect nothing more of these requests."""
+    def end(self, request_ids: Iterable[str]) -> list[LastTokens]:
+        """Expect nothing more of these requests; return what those of them that there were have got last."""
+        ended = list[LastTokens]()
         for id in request_ids:
-            self._next.pop(id, None)
             self._held.pop(id, None)
             self._since_s.pop(id, None)
+            if (place := self._places.pop(id, None)) and place.last:
+                ended.append(LastTokens(id, place.next - len(place.last), list(place.last)))
+        return ended
 
     def take(self, chunks: Iterable[Chunk]) -> list[Chunk]:
         """Return what is next of each request, with what has waited for it; ignore known tokens, and requests that
         nobody expects."""
         ready = list[Chunk]()
         for chunk in chunks:
-            expected = self._next.get(chunk.request_id)
-            if chunk.first == expected and chunk.finish is None and not self._held:
+            place = self._places.get(chunk.request_id)
+            if place is None:
+                continue
+            if chunk.first == place.next and chunk.finish is None and not self._held:
                 # Nearly each, and nothing more is to be done for it.
-                self._next[chunk.request_id] = expected + len(chunk.tokens)
+                place.next += len(chunk.tokens)
+                place.last.extend(chunk.tokens)
                 ready.append(chunk)
-                continue
-            if expected is None:
-                continue
-            if chunk.first > expected and chunk.tokens and not chunk.failed:
+            elif chunk.first > place.next and chunk.finish not in FAILURES:
                 self._hold(chunk)
-            elif (new := _from(expected, chunk)) is not None:
+            elif (new := _from(place.next, chunk)) is not None:
                 ready.append(new)
-                self._advance(new, ready)
+                self._advance(place, new, ready)
         return ready
 
     def missing(self, patience_s: float) -> list[tuple[str, int]]:
         """Return the requests whose next token has been waited for so many real seconds, while later ones are here, and
         its position."""
         late_s = time.monotonic() - patience_s
-        return [(id, self._next[id]) for id, since_s in self._since_s.items() if since_s <= late_s]
+        return [(id, self._places[id].next) for id, since_s in self._since_s.items() if since_s <= late_s]
 
     def _hold(self, chunk: Chunk) -> None:
         held = self._held.setdefault(chunk.request_id, [])
@@ -66,13 +92,14 @@ class TokenOrder:
         if len(held) < MOST_HELD or chunk.finish is not None:
             held.append(chunk)
 
-    def _advance(self, chunk: Chunk, ready: list[Chunk]) -> None:
+    def _advance(self, place: _Place, chunk: Chunk, ready: list[Chunk]) -> None:
         """Go on behind a chunk that was next, with those that have waited for it."""
         id = chunk.request_id
         if chunk.finish is not None:
             self.end([id])
             return
-        self._next[id] = chunk.first + len(chunk.tokens)
+        place.next = chunk.first + len(chunk.tokens)
+        place.last.extend(chunk.tokens)
         if id in self._held:
             del self._since_s[id]
             ready += self.take(sorted(self._held.pop(id), key=lambda each: each.first))

@@ -4,12 +4,13 @@ Each is the argument of a utility call of vLLM's, encoded: `ADMIT` is answered w
 may serve, the others not.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from serving.admission_request import AdmissionRequest
 from serving.cluster.streams.sockets import Address
+from serving.edge.delivery.token_order import LastTokens
 from serving.refusals import Refusal
 from serving.types import Count
 
@@ -79,7 +80,9 @@ class MissingTokens(msgspec.Struct, array_like=True, frozen=True):
 
 
 class StoppedRequests(msgspec.Struct, array_like=True, frozen=True):
-    """Requests whose text has come to a stop string, or (`failed`) could not be made or written."""
+    """Requests that the edge has ended: their text has come to a stop string (`stop`), could not be made or written
+    (`give_up`), or their clients have gone (`cancel`). Devices may have told the edge alone of the `last` tokens."""
 
     ids: list[str]
-    failed: bool = False
+    how: Literal["stop", "give_up", "cancel"]
+    last: list[LastTokens] = []

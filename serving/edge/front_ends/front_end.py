@@ -206,10 +206,6 @@ class FrontEnd:
             # One that waits to be added is no flight yet.
             if task := self._adding.get(id):
                 task.cancel()
-        self.end(ids)
-
-    def end(self, ids: list[str]) -> None:
-        """End requests whose clients have gone."""
         self._core.cancel(self.known(ids))
 
     def known(self, ids: list[str]) -> list[str]:

@@ -3,6 +3,7 @@ judged."""
 
 import asyncio
 import contextvars
+import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -43,12 +44,11 @@ from serving.edge.front_ends.edge_messages import (
 from serving.edge.front_ends.edge_wires import EdgeWire
 from serving.edge.front_ends.front_end import FrontEnd
 from serving.flight import Flight
-from serving.types import Chunk, Release
+from serving.types import FAILED, Chunk, Release
 
-# Real seconds for which what a device has sent straight may be later here.
-SETTLE_S = 0.1
-# Requests that have ended whose tokens the edge may still ask for.
-MOST_ENDED = 1024
+# Whose tokens the edge may still ask for: requests that have ended within so many real seconds, with so many tokens.
+ENDED_S, MOST_ENDED_TOKENS = 10.0, 1 << 18
+LOST = "Tokens of this request were lost on their way, and nobody has them any more."
 
 
 class OwnEdge(FrontEnd):
@@ -64,7 +64,7 @@ class OwnEdge(FrontEnd):
         self._pulse = asyncio.Event()
         self._tokens: Sender[list[Release]] | None = None
         self._inbox: Address | None = None
-        self._ended = deque[tuple[str, list[int]]](maxlen=MOST_ENDED)
+        self._ended = deque[tuple[float, str, list[int]]]()
         # What is told without an answer.
         self._hears: dict[str, Callable[[bytes], None]] = {
             PULSE: lambda _: self._pulse.set(),
@@ -144,9 +144,17 @@ class OwnEdge(FrontEnd):
     def deliver(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
         """Hand over what a release gives requests of this edge, with its instant: the edge says when it went out."""
         self._send(Release(release.device, release.at_s, [chunk for _, chunk in news]))
-        ended = [flight for flight, chunk in news if chunk.finish is not None]
-        self._ended.extend((flight.request.id, flight.tokens) for flight in ended)
-        self.known([flight.request.id for flight in ended])
+        if ended := [flight for flight, chunk in news if chunk.finish is not None]:
+            self._keep(ended)
+            self.known([flight.request.id for flight in ended])
+
+    def _keep(self, ended: list[Flight]) -> None:
+        """Keep the tokens of requests that have ended, for a while."""
+        now_s = time.monotonic()
+        self._ended.extend((now_s, flight.request.id, flight.tokens) for flight in ended)
+        kept = sum(len(tokens) for _, _, tokens in self._ended)
+        while self._ended and (self._ended[0][0] < now_s - ENDED_S or kept > MOST_ENDED_TOKENS):
+            kept -= len(self._ended.popleft()[2])
 
     def _meet_inbox(self, inbox: Address) -> None:
         self._inbox, self._tokens = inbox, Sender(inbox)
@@ -156,13 +164,15 @@ class OwnEdge(FrontEnd):
             self._tokens.send([release])
 
     def _give(self, missing: MissingTokens) -> None:
-        """Send tokens that devices have sent, and that have not come."""
-        ended = dict(self._ended)
+        """Send tokens that devices have sent, and that have not come; those that nobody has end their request."""
+        ended = {id: tokens for _, id, tokens in self._ended}
         for id, first in missing.positions:
             flight = self._core.flight(id)
-            if tokens := (ended.get(id, []) if flight is None else flight.tokens)[first:]:
+            tokens = (ended.get(id, []) if flight is None else flight.tokens)[first:]
+            chunk = Chunk(id, first, tokens) if tokens else Chunk(id, first, [], FAILED, LOST)
+            if tokens or flight is None:
                 device = 0 if flight is None else flight.device
-                self._send(Release(device, self._core.clock.now(), [Chunk(id, first, tokens)]))
+                self._send(Release(device, self._core.clock.now(), [chunk]))
 
     def _begin(self, message: AdmissionCall) -> Call:
         """Begin a call, as it arrived at the edge."""
@@ -186,17 +196,10 @@ class OwnEdge(FrontEnd):
             _context(call).run(call.end, None)
 
     def _stop(self, stopped: StoppedRequests) -> None:
-        self._settle(stopped.ids, self._core.give_up if stopped.failed else self._core.stop)
-
-    def end(self, ids: list[str]) -> None:
-        """End requests whose clients have gone."""
-        self._settle(ids, self._core.cancel)
-
-    def _settle(self, ids: list[str], end: Callable[[list[str]], None]) -> None:
-        """End requests: on their devices now, and here once what these have given them is here, too."""
-        known = self.known(ids)
-        self._core.drop(known)
-        asyncio.get_running_loop().call_later(SETTLE_S, end, known)
+        """End requests, once what devices have told the edge alone is counted here."""
+        for last in stopped.last:
+            self._core.catch_up(last.request_id, last.first, last.tokens)
+        getattr(self._core, stopped.how)(self.known(stopped.ids))
 
 
 def _context(call: Call | None) -> contextvars.Context:

@@ -31,7 +31,7 @@ class Gate:
 
     async def passed(self) -> None:
         """Wait until it is open. Raise the refusal if nobody passes any more."""
-        if not self._open.is_set():
+        if not self._open.is_set() and self._refusal is None:
             await self._open.wait()
         if self._refusal is not None:
             raise self._refusal

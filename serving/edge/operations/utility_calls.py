@@ -19,6 +19,8 @@ LOOK_S = 0.01
 SETTLED_S = 1.0
 # Emulated seconds: until somebody says otherwise.
 FOREVER_S = 1e12
+# ... for devices to have told of all that they have sent their edges.
+TOLD_S = 0.2
 
 NO_MEMORY = "An emulated device has no memory to give back, so it never sleeps: /is_sleeping says so."
 NO_WEIGHTS = "An emulated device has no weights of its own to read or change: name another --token-model."
@@ -66,6 +68,10 @@ class UtilityCalls(RefusedCalls):
         """The requests in flight."""
         raise NotImplementedError
 
+    def drop(self, request_ids: list[str]) -> None:
+        """Stop requests on their devices, which are in flight here until they are ended."""
+        raise NotImplementedError
+
     def abort_all(self) -> None:
         """End every request as aborted; their clients get what they have so far."""
         raise NotImplementedError
@@ -109,6 +115,10 @@ class UtilityCalls(RefusedCalls):
             self.devices.pause(FOREVER_S)
             return
         if mode == "abort":
+            if any(flight.inbox for flight in self.flights):
+                # Their edges have tokens of which devices have not told yet.
+                self.drop([flight.request.id for flight in self.flights])
+                await asyncio.sleep(TOLD_S)
             self.abort_all()
         while self.flights and self.gate.closed:
             await asyncio.sleep(LOOK_S)

@@ -31,18 +31,18 @@ def test_a_batch_reads_as_many_experts_on_any_hardware(hardware, model, new_toke
 
 
 @pytest.mark.parametrize("model", MODELS)
-@given(batches, st.integers(0, 3))
-def test_topics_say_which_experts_a_batch_reads_and_not_how_many(model, new_tokens, topic):
+@given(batches, st.integers(0, 3), st.booleans())
+def test_topics_say_which_experts_a_batch_reads_and_not_how_many(model, new_tokens, topic, mixed):
     stratum = STRATUM[model]
     plan = StepPlan.of(*[(new, 100) for new in new_tokens])
     mix = tuple(float(each == topic) for each in range(4))
-    placed = replace(plan, placed=mix, topics=np.full(len(new_tokens), topic))
+    placed = replace(plan, placed=mix, topics=(topic + mixed * np.arange(len(new_tokens))) % 4)
     alike, told = (
         device.probe(plan).first
         for device, plan in ((load_device("auto", "stratum-l", model), plan), (stratum, placed))
     )
     assert told.expert_lookups == pytest.approx(alike.expert_lookups, rel=1e-6)
-    assert told.expert_hits >= alike.expert_hits * (1 - 1e-6)
+    assert mixed or told.expert_hits >= alike.expert_hits * (1 - 1e-6)
 
 
 @given(st.integers(1, 300), st.floats(0.01, 20.0), st.floats(0.01, 0.9))

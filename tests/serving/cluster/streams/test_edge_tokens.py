@@ -9,7 +9,7 @@ import pytest
 
 from serving.clock import WallClock
 from serving.cluster.actor_proxies import ReleaseSink
-from serving.cluster.streams import sockets
+from serving.cluster.streams import edge_tokens, sockets
 from serving.cluster.streams.sockets import Host
 from serving.cluster.streams.stream import Inbox
 from serving.types import Chunk, DroppedMessages, Release, StepRecord
@@ -104,7 +104,7 @@ def test_who_is_closed_gets_nothing_more_and_the_core_hears_what_he_got(tmp_path
     asyncio.run(run())
 
 
-def test_an_edge_that_takes_anothers_place_is_another(tmp_path: Path) -> None:
+def test_an_edge_that_takes_anothers_place_is_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def run() -> None:
         core, before, after = (Receiver(tmp_path, name) for name in ("core", "before", "after"))
         clock = WallClock(time.time())
@@ -117,7 +117,15 @@ def test_an_edge_that_takes_anothers_place_is_another(tmp_path: Path) -> None:
         sink.edges.open("b", after.inbox.address)
         release(sink, clock, Chunk("b", 1, [7]))
         assert await after.hears(1) == [[("b", 1)]]
-        assert list(sink.edges._senders) == [after.inbox.address]
+        # Where many are left, those are closed that nobody wants.
+        assert len(sink.edges._senders) == 2
+        monkeypatch.setattr(edge_tokens, "MOST_SENDERS", 2)
+        third = Receiver(tmp_path, "third")
+        sink.edges.open("c", third.inbox.address)
+        release(sink, clock, Chunk("c", 1, [7]))
+        assert await third.hears(1) == [[("c", 1)]]
+        assert list(sink.edges._senders) == [after.inbox.address, third.inbox.address]
+        third.inbox.close()
         for each in (core, after):
             each.inbox.close()
 

@@ -4,7 +4,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.edge.delivery.token_order import MOST_HELD, TokenOrder
+from serving.edge.delivery.token_order import MOST_HELD, MOST_LAST, LastTokens, TokenOrder
 from serving.types import FAILED, Chunk
 
 STOP, ABORT = 0, 2
@@ -64,11 +64,18 @@ def test_an_end_with_an_error_waits_for_nothing() -> None:
         assert order.missing(0.0) == []
 
 
-def test_of_who_has_left_nothing_goes_on() -> None:
-    order = begun()
-    order.take([Chunk("a", 1, [1])])
-    order.end(["a", "never here"])
-    assert order.take([Chunk("a", 0, [0])]) == [] and order.missing(0.0) == []
+def test_an_end_without_a_token_waits_for_those_before_it() -> None:
+    order, end = begun(), Chunk("a", 2, [], STOP)
+    assert tokens_of(order.take([Chunk("a", 0, [0]), end])) == [0] and order.missing(0.0) == [("a", 1)]
+    assert order.take([Chunk("a", 1, [1])]) == [Chunk("a", 1, [1]), end]
+
+
+def test_of_who_has_left_nothing_goes_on_and_the_last_tokens_are_told() -> None:
+    order = begun("a", "b")
+    order.take([Chunk("b", 1, [1]), *(Chunk("a", position, [position]) for position in range(MOST_LAST + 3))])
+    assert order.end(["a", "b", "never here"]) == [LastTokens("a", 3, list(range(3, MOST_LAST + 3)))]
+    assert order.take([Chunk("a", 0, [0]), Chunk("b", 0, [0])]) == [] and order.missing(0.0) == []
+    assert order.end(["a"]) == []
 
 
 def test_behind_a_gap_wait_no_more_than_a_few() -> None:

@@ -1,5 +1,5 @@
-"""Does the engine core give an edge of its own what was lost on the way from a device, and end requests when all that
-devices gave them is counted?"""
+"""Does the engine core give an edge of its own what was lost on the way from a device, and count what that has got
+before its requests end?"""
 
 import asyncio
 from pathlib import Path
@@ -12,10 +12,12 @@ import pytest
 from serving.cluster.streams import sockets
 from serving.cluster.streams.sockets import Host
 from serving.cluster.streams.stream import Inbox
+from serving.edge.delivery.token_order import LastTokens
+from serving.edge.front_ends import own_edge
 from serving.edge.front_ends.edge_messages import INBOX, MISSING, STOP, MissingTokens, StoppedRequests, TokenInbox
-from serving.edge.front_ends.own_edge import SETTLE_S, OwnEdge
+from serving.edge.front_ends.own_edge import LOST, OwnEdge
 from serving.flight import Flight
-from serving.types import Chunk, DroppedMessages, Release, Request
+from serving.types import FAILED, Chunk, DroppedMessages, Release, Request
 
 PATIENCE_S = 10.0
 
@@ -31,14 +33,14 @@ class Core:
 
     def __init__(self, *flights: Flight) -> None:
         self._flights = {flight.request.id: flight for flight in flights}
-        self.clock, self.told = SimpleNamespace(now=lambda: 7.0), list[tuple[str, list[str]]]()
+        self.clock, self.told = SimpleNamespace(now=lambda: 7.0), list[tuple[Any, ...]]()
         self.deliveries = None
 
     def flight(self, id: str) -> Flight | None:
         return self._flights.get(id)
 
     def __getattr__(self, name: str) -> Any:
-        return lambda ids: self.told.append((name, ids))
+        return lambda *said: self.told.append((name, *said))
 
 
 class Connected:
@@ -77,7 +79,7 @@ def test_tokens_that_were_lost_are_sent_again_also_of_who_has_ended(tmp_path: Pa
         ended = flight("ended", 1, 2, 3)
         there = Connected(tmp_path, flight("flies", 4, 5, 6), flight("quiet"))
         there.edge.deliver(Release(0, 1.0, []), [(ended, Chunk("ended", 2, [3], 0))])
-        there.tell(MISSING, MissingTokens([("ended", 1), ("flies", 2), ("quiet", 0), ("unheard of", 5)]))
+        there.tell(MISSING, MissingTokens([("ended", 1), ("flies", 2), ("quiet", 0)]))
         assert await there.gets(3) == [("ended", 2, [3]), ("ended", 1, [2, 3]), ("flies", 2, [6])]
         there.edge.part()
         assert there.edge.inbox is None, "who comes in its place has another"
@@ -87,21 +89,42 @@ def test_tokens_that_were_lost_are_sent_again_also_of_who_has_ended(tmp_path: Pa
     asyncio.run(run())
 
 
-def test_who_stops_is_dropped_at_once_and_ends_when_all_of_it_is_counted(tmp_path: Path) -> None:
+def test_tokens_that_nobody_has_any_more_end_their_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        there = Connected(tmp_path)
+        for id, kept in (("kept", True), ("early", False), ("long", False)):
+            monkeypatch.setattr(own_edge, "ENDED_S", 60.0 if id != "long" else 0.0)
+            ended = flight(id, *range(9))
+            if id == "long":
+                monkeypatch.setattr(own_edge, "MOST_ENDED_TOKENS", 5)
+            there.edge.deliver(Release(0, 1.0, []), [(ended, Chunk(id, 8, [8], 0))])
+            if kept:
+                there.tell(MISSING, MissingTokens([(id, 7)]))
+                assert (await there.gets(2))[1] == (id, 7, [7, 8])
+        there.tell(MISSING, MissingTokens([("early", 7), ("long", 7)]))
+        await there.gets(6)
+        assert [(chunk.request_id, chunk.finish, chunk.stop_reason) for chunk in there.got[-2:]] == [
+            ("early", FAILED, LOST),
+            ("long", FAILED, LOST),
+        ]
+        there.inbox.close()
+
+    asyncio.run(run())
+
+
+def test_what_the_edge_alone_has_heard_is_counted_before_its_request_ends(tmp_path: Path) -> None:
     async def run() -> None:
         there = Connected(tmp_path)
         there.edge._server_of |= dict.fromkeys(("a", "b", "c"), None)  # type: ignore[arg-type]
-        there.tell(STOP, StoppedRequests(["a", "unknown"]))
-        there.tell(STOP, StoppedRequests(["b"], failed=True))
-        there.edge.end(["c"])
-        dropped = [("drop", [id]) for id in "abc"]
-        assert there.core.told == dropped
-        await asyncio.sleep(SETTLE_S / 2)
-        assert there.core.told == dropped
-        async with asyncio.timeout(PATIENCE_S):
-            while len(there.core.told) < 6:
-                await asyncio.sleep(SETTLE_S / 4)
-        assert there.core.told[3:] == [("stop", ["a"]), ("give_up", ["b"]), ("cancel", ["c"])]
+        there.tell(STOP, StoppedRequests(["a", "unknown"], "stop", [LastTokens("a", 3, [7, 8])]))
+        there.tell(STOP, StoppedRequests(["b"], "give_up"))
+        there.tell(STOP, StoppedRequests(["c"], "cancel"))
+        assert there.core.told == [
+            ("catch_up", "a", 3, [7, 8]),
+            ("stop", ["a"]),
+            ("give_up", ["b"]),
+            ("cancel", ["c"]),
+        ]
         there.inbox.close()
 
     asyncio.run(run())
