@@ -12,6 +12,7 @@ from smg_grpc_proto import vllm_engine_pb2, vllm_engine_pb2_grpc
 
 from serving.api.grpc.admin_service import AdminServicer
 from serving.api.grpc.bounds import CallBounds, channel_options
+from serving.api.grpc.call_places import CallPlaces
 from serving.api.grpc.core_proxy import CoreServices
 from serving.api.grpc.guard import GrpcGuard
 from serving.api.grpc.health_service import PartsHealth
@@ -36,9 +37,6 @@ SERVICES = (
     metrics_pb2.DESCRIPTOR.services_by_name["Metrics"].full_name,
     vllm_engine_pb2.DESCRIPTOR.services_by_name["VllmEngine"].full_name,
 )
-# Calls at a time, over all connections, beside those that the queue has room for: probes, watches, bodies that are on
-# their way. What comes beyond gets RESOURCE_EXHAUSTED.
-MOST_BESIDE = 1024
 MAX_MESSAGE_BYTES = 64 << 20
 OPTIONS: list[tuple[str, int | str]] = [
     # Streams of tokens are many small messages: rather fewer writes than the soonest.
@@ -64,16 +62,16 @@ async def start_grpc(
     shared with other edges. Raise `OSError` if the port is taken.
     """
     options = prepared.scenario
-    interceptors: list[Any] = [GrpcGuard(prepared.access), ArrivalStamp(engine), CallBounds(options), ParseErrors()]
+    # Other edges have places of their own before they come here.
+    places = [] if private else [CallPlaces(options.max_queue)]
+    stamp, bounds = ArrivalStamp(engine), CallBounds(options)
+    interceptors: list[Any] = [GrpcGuard(prepared.access), *places, stamp, bounds, ParseErrors()]
     if core:
         interceptors.append(CoreServices(core))
     set_up: dict[str, int | str] = {**dict(OPTIONS), **dict(channel_options(options))}
     if core:
         set_up["grpc.so_reuseport"] = 1
-    most_calls = options.max_queue + MOST_BESIDE
-    server = grpc.aio.server(
-        interceptors=interceptors, options=list(set_up.items()), maximum_concurrent_rpcs=most_calls
-    )
+    server = grpc.aio.server(interceptors=interceptors, options=list(set_up.items()))
     openai = OpenAIServicer(engine, state, engine.scheduler_config.max_num_queued_reqs)
     openai_pb2_grpc.add_OpenAIServicer_to_server(openai, server)  # type: ignore[no-untyped-call]
     if not core:

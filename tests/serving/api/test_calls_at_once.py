@@ -3,33 +3,46 @@
 import asyncio
 
 import grpc
+import pytest
 from grpc_health.v1 import health_pb2
 
-from serving.api.grpc_server import MOST_BESIDE
+from serving.api.grpc.call_places import MOST_ENDLESS, MOST_PUBLIC
 from serving.process.server_process import ServerProcess
+
+pytestmark = pytest.mark.alone
 
 CHECK = "/grpc.health.v1.Health/Check"
 PATIENCE_S = 60.0
-# Of a server with two places in its queue.
-MOST = 2 + MOST_BESIDE
+WATCH = "/grpc.health.v1.Health/Watch"
+# Of a server with two places in its queue, which needs a key for others.
+MOST = {CHECK: MOST_PUBLIC, WATCH: MOST_ENDLESS}
 CHANNELS, EACH = 3, 500
 
 
-def test_calls_without_a_message_fill_no_memory_and_go_when_their_clients_do(small_emulator: ServerProcess) -> None:
+@pytest.mark.parametrize("method", [CHECK, WATCH])
+def test_calls_without_a_message_fill_no_memory_and_go_when_their_clients_do(
+    small_emulator: ServerProcess, method: str
+) -> None:
     target = small_emulator.grpc_url.removeprefix("grpc://")
 
-    async def answered() -> grpc.StatusCode:
+    async def answered(method: str = method) -> grpc.StatusCode:
         async with grpc.aio.insecure_channel(target) as channel:
-            call = channel.unary_unary(CHECK)(health_pb2.HealthCheckRequest().SerializeToString(), timeout=PATIENCE_S)
-            return await call.code()
+            call = channel.unary_stream(method)(health_pb2.HealthCheckRequest().SerializeToString(), timeout=PATIENCE_S)
+            try:
+                # A watch goes on.
+                return grpc.StatusCode.OK if await call.read() is not grpc.aio.EOF else await call.code()
+            except grpc.aio.AioRpcError as error:
+                return error.code()
+            finally:
+                call.cancel()
 
     async def run() -> None:
         assert await answered() is grpc.StatusCode.OK
         # Each with a connection of its own.
         options = [("grpc.use_local_subchannel_pool", 1)]
         channels = [grpc.aio.insecure_channel(target, options) for _ in range(CHANNELS)]
-        waiting = [asyncio.ensure_future(channel.stream_unary(CHECK)().code()) for channel in channels * EACH]
-        beyond = CHANNELS * EACH - MOST
+        waiting = [asyncio.ensure_future(channel.stream_unary(method)().code()) for channel in channels * EACH]
+        beyond = CHANNELS * EACH - MOST[method]
         async with asyncio.timeout(PATIENCE_S):
             refused = set[asyncio.Future[grpc.StatusCode]]()
             while len(refused) < beyond:
@@ -37,6 +50,9 @@ def test_calls_without_a_message_fill_no_memory_and_go_when_their_clients_do(sma
                 refused |= done
         assert {each.result() for each in refused} == {grpc.StatusCode.RESOURCE_EXHAUSTED}
         assert await answered() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        # Others have places of their own.
+        other = {CHECK: WATCH, WATCH: CHECK}[method]
+        assert await answered(other) is grpc.StatusCode.OK
         for channel in channels:
             await channel.close()
         async with asyncio.timeout(PATIENCE_S):
