@@ -38,7 +38,6 @@ from serving.flight import Flight, Sink
 from serving.recordings.answers import Answers
 from serving.recordings.source_load import SourceLoad
 from serving.refusals import Reason, Refusal
-from serving.types import Chunk, Release
 
 if TYPE_CHECKING:
     from serving.edge.prompt_topics import PromptTopics
@@ -105,15 +104,6 @@ class EmulatedCore(UtilityCalls):
     def drop(self, request_ids: list[str]) -> None:
         """Stop requests on their devices, which are in flight here until they are ended."""
         self._dispatcher.drop(request_ids)
-
-    def catch_up(self, request_id: str, first: int, tokens: list[int]) -> None:
-        """Count tokens of a request, from position `first` of its output on, that its edge has from the device, and of
-        which the device has not told yet."""
-        flight = self.flight(request_id)
-        if flight is not None and first <= flight.made < first + len(tokens):
-            told = Chunk(request_id, flight.made, tokens[flight.made - first :])
-            self.deliveries.add(Release(flight.device, self.clock.now(), []), [(flight, told)])
-            self.deliveries.flush()
 
     async def add_request_async(self, request: EngineCoreRequest, sink: Sink | None = None) -> None:
         """Have a request served. `sink` gets its outputs; without one they go to this process's own front end."""

@@ -38,6 +38,14 @@ class Deliveries:
             while self._unrecorded:
                 self._record(*self._unrecorded.popleft())
 
+    def catch_up(self, flight: Flight, first: int, tokens: list[int]) -> None:
+        """Count tokens of a request, from position `first` of its output on, that its edge has from the device, and of
+        which the device has not told yet."""
+        if first <= flight.made < first + len(tokens):
+            told = Chunk(flight.request.id, flight.made, tokens[flight.made - first :])
+            self.add(Release(flight.device, self._clock.now(), []), [(flight, told)])
+            self.flush()
+
     def end(self, flight: Flight, reason: FinishReason, why: str | None = None) -> None:
         """End a request that has left its device, and tell its client."""
         self.finish(flight, reason)

@@ -198,7 +198,8 @@ class OwnEdge(FrontEnd):
     def _stop(self, stopped: StoppedRequests) -> None:
         """End requests, once what devices have told the edge alone is counted here."""
         for last in stopped.last:
-            self._core.catch_up(last.request_id, last.first, last.tokens)
+            if flight := self._core.flight(last.request_id):
+                self._core.deliveries.catch_up(flight, last.first, last.tokens)
         getattr(self._core, stopped.how)(self.known(stopped.ids))
 
 

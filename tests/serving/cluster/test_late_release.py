@@ -15,6 +15,7 @@ from serving.cluster.sources.replacements import SourceActors
 from serving.cluster.sources.token_sources import TokenSources
 from serving.cluster.streams import sockets
 from serving.cluster.streams.rpc import RpcServer
+from serving.cluster.streams.sockets import Address
 from serving.device.token_buffer import TokenBuffer
 from serving.flight import Flight
 from serving.policies.router import Router
@@ -36,7 +37,7 @@ class Device:
         self.address = server.address
         threading.Thread(target=server.run, args=[lambda dropped: None], daemon=True).start()
 
-    def open(self, request_id: str, position: int) -> None:
+    def open(self, request_id: str, position: int, inbox: Address | None) -> None:
         self.tokens.open(request_id, position)
         # Told of before the answer to this call, as the edge's loop has it.
         late = asyncio.run_coroutine_threadsafe(self._release(), self._loop)

@@ -22,6 +22,7 @@ from serving.cluster.sources.replacements import SourceActors
 from serving.cluster.sources.token_sources import TokenSources
 from serving.cluster.streams import sockets
 from serving.cluster.streams.rpc import RpcServer
+from serving.cluster.streams.sockets import Address
 from serving.flight import Flight
 from serving.policies.router import Router
 from serving.policies.routing import LeastLoaded
@@ -56,7 +57,7 @@ class Actors:
         for server in servers:
             threading.Thread(target=server.run, args=[lambda dropped: None], daemon=True).start()
 
-    def open(self, request_id: str, position: int) -> None:
+    def open(self, request_id: str, position: int, inbox: Address | None) -> None:
         pass
 
     def close(self, request_ids: list[str]) -> None:

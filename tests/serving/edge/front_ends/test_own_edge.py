@@ -34,7 +34,7 @@ class Core:
     def __init__(self, *flights: Flight) -> None:
         self._flights = {flight.request.id: flight for flight in flights}
         self.clock, self.told = SimpleNamespace(now=lambda: 7.0), list[tuple[Any, ...]]()
-        self.deliveries = None
+        self.deliveries = SimpleNamespace(catch_up=lambda *said: self.told.append(("catch_up", *said)))
 
     def flight(self, id: str) -> Flight | None:
         return self._flights.get(id)
@@ -114,13 +114,15 @@ def test_tokens_that_nobody_has_any_more_end_their_request(tmp_path: Path, monke
 
 def test_what_the_edge_alone_has_heard_is_counted_before_its_request_ends(tmp_path: Path) -> None:
     async def run() -> None:
-        there = Connected(tmp_path)
+        there = Connected(tmp_path, flight("a", 1, 2, 3))
         there.edge._server_of |= dict.fromkeys(("a", "b", "c"), None)  # type: ignore[arg-type]
-        there.tell(STOP, StoppedRequests(["a", "unknown"], "stop", [LastTokens("a", 3, [7, 8])]))
+        there.tell(
+            STOP, StoppedRequests(["a", "unknown"], "stop", [LastTokens("a", 3, [7, 8]), LastTokens("unknown", 0, [5])])
+        )
         there.tell(STOP, StoppedRequests(["b"], "give_up"))
         there.tell(STOP, StoppedRequests(["c"], "cancel"))
         assert there.core.told == [
-            ("catch_up", "a", 3, [7, 8]),
+            ("catch_up", there.core.flight("a"), 3, [7, 8]),
             ("stop", ["a"]),
             ("give_up", ["b"]),
             ("cancel", ["c"]),
