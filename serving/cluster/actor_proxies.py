@@ -154,8 +154,9 @@ class ReleaseSink:
             self.edges.close(request_ids)
 
     def forget(self) -> None:
-        """Send no tokens of any request straight to its edge any more: the device begins anew."""
-        self.flush_all()
+        """Forget all requests, and what is held back of them: the device begins anew, from what their clients have."""
+        with self._lock:
+            self._waiting, self._untold = [], []
         self.edges.forget()
 
     def _can_wait(self, release: Release) -> bool:

@@ -104,6 +104,25 @@ def test_who_is_closed_gets_nothing_more_and_the_core_hears_what_he_got(tmp_path
     asyncio.run(run())
 
 
+def test_a_device_that_begins_anew_tells_nothing_of_what_it_had(tmp_path: Path) -> None:
+    async def run() -> None:
+        core, edge = Receiver(tmp_path, "core"), Receiver(tmp_path, "edge")
+        clock = WallClock(time.time())
+        sink = ReleaseSink(core.inbox.address, clock)
+        sink._told_s = time.monotonic() + PATIENCE_S
+        sink.edges.open("a", edge.inbox.address)
+        release(sink, clock, Chunk("a", 1, [7]))
+        sink.forget()
+        sink.flush_all()
+        release(sink, clock, Chunk("a", 2, [7]))
+        assert await core.hears(1) == [[("a", 2)]], "it goes the way of all others"
+        assert await edge.hears(1) == [[("a", 1)]]
+        for each in (core, edge):
+            each.inbox.close()
+
+    asyncio.run(run())
+
+
 def test_an_edge_that_takes_anothers_place_is_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def run() -> None:
         core, before, after = (Receiver(tmp_path, name) for name in ("core", "before", "after"))
