@@ -168,10 +168,10 @@ class SourceManager:
     async def add_missing(self) -> None:
         """Have tokens made of all requests of the source that are not in it, and may be."""
         state, held = self.link.state, await self._buffers.held(ASK_S)
-        if state != self.link.state:
-            return
         if any(flight.made < held.get(flight.request.id, (0,))[0] for flight in self.own()):
             await asyncio.sleep(ARRIVE_S)
+        if state != self.link.state:
+            return
         for flight in self.own():
             taken, ready = held.get(flight.request.id, (flight.made, []))
             # What the device took and sent may still be on its way here, and more may have come since it was asked.
