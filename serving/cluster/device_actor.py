@@ -50,6 +50,7 @@ class HbXpu:
             service.open,
             service.close,
             service.unknown,
+            service.awaited,
             service.push,
             service.poke,
             service.emulate,

@@ -7,8 +7,6 @@ from ray.exceptions import RayError
 from serving.cluster.node import Node, State
 from serving.cluster.streams.sockets import Address
 
-THERE = (State.STARTING, State.SERVING, State.DRAINING)
-
 
 class DeviceBuffers:
     """The devices as token sources know them, by index: their `nodes`, and the `addresses` of those that are there."""
@@ -26,10 +24,10 @@ class DeviceBuffers:
         return {id: buffer for held in await asyncio.gather(*asked) for id, buffer in held.items()}
 
     def follow(self, sources: dict[int, Address]) -> None:
-        """Tell all devices the addresses of the token sources; also one that is being mended, which may have been told
-        others a moment ago."""
+        """Tell all devices the addresses of the token sources; also those that are being mended, though they be lost
+        meanwhile: they may have been told others a moment ago."""
         for node in self.nodes.values():
-            if node.state in THERE:
+            if node.state is not State.GONE:
                 node.device.follow.remote(sources)
 
 

@@ -51,6 +51,13 @@ class DeviceCalls:
             raise ConnectionResetError("the device is not connected")
         return cast(list[str], msgspec.msgpack.decode(await self._device.call("unknown", request_ids)))
 
+    async def awaited(self) -> list[str]:
+        """Return the requests that the device owes tokens which have not come from their source. Raise ConnectionError
+        if it is not there."""
+        if self._device is None:
+            raise ConnectionResetError("the device is not connected")
+        return cast(list[str], msgspec.msgpack.decode(await self._device.call("awaited")))
+
     def submit(self, request: Request) -> None:
         """Submit a request to the scheduler."""
         if self._scheduler is not None:

@@ -55,7 +55,9 @@ class Dispatcher:
         buffers = DeviceBuffers({node.index: node for node in nodes})
         self.sources = TokenSources(cluster.sources, live, buffers)
         self.devices = Devices(cluster, self._router, live, self.sources, buffers)
-        self._lost = LostRequests(self.flights, self.devices.nodes, self.devices.recovery.send_again)
+        self._lost = LostRequests(
+            self.flights, self.devices.nodes, self.sources.remind, self.devices.recovery.send_again
+        )
         self._looking: asyncio.Task[None] | None = None
         self._stopped = False
 

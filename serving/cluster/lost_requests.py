@@ -1,4 +1,4 @@
-"""Lost requests: those that a device has no more, while their clients wait for tokens: what it sent last was lost."""
+"""Lost requests: those that get no tokens, though nobody has more to compute first."""
 
 import asyncio
 import contextlib
@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from serving.cluster.node import Node
 from serving.cluster.streams.rpc import RpcError
 from serving.flight import Flight
+from serving.process.logs import fields
 
 log = logging.getLogger("foreserve")
 
@@ -17,7 +18,9 @@ ANSWER_S = 2.0
 
 
 class LostRequests:
-    """A look, every `LOOK_S`, at requests that get no tokens: one that its device does not know is sent to it again.
+    """A look, every `LOOK_S`, at requests that get no tokens: one that its device does not know is sent to it again,
+    and of one that waits for its token source that is reminded, as the device's own reminders may not reach it. A
+    device that waits for tokens of a request which has ended is told so: with it, all others there would wait for ever.
 
     A gap shows in the tokens that follow (`flight.gapped`); after an answer's end none do.
     """
@@ -26,9 +29,10 @@ class LostRequests:
         self,
         flights: Mapping[str, Flight],
         nodes: Mapping[int, Node],
+        remind: Callable[[Flight], object],
         send_again: Callable[[Node, list[Flight]], object],
     ) -> None:
-        self._flights, self._nodes, self._send_again = flights, nodes, send_again
+        self._flights, self._nodes, self._remind, self._send_again = flights, nodes, remind, send_again
         self._seen: dict[str, tuple[object, int]] = {}
 
     async def run(self) -> None:
@@ -41,24 +45,34 @@ class LostRequests:
                 log.exception("Nobody could look after requests that get no tokens.")
 
     async def look(self) -> None:
-        """Ask the devices for requests that have had no token since the last look."""
+        """Ask the devices for requests that have had no token since the last look, and for those that they wait for."""
         seen, self._seen = self._seen, {id: (each.sent_to, each.made) for id, each in self._flights.items()}
-        quiet: dict[tuple[int, int], list[Flight]] = {}
+        quiet: dict[tuple[int, int | None], list[Flight]] = {}
         for id, flight in self._flights.items():
             if flight.sent_to is not None and flight.opened and seen.get(id) == self._seen[id]:
                 quiet.setdefault(flight.sent_to, []).append(flight)
-        await asyncio.gather(*(self._ask(sent_to, flights) for sent_to, flights in quiet.items()))
+        there = [node for node in self._nodes.values() if node.up and node.link.up]
+        await asyncio.gather(*(self._ask(node, quiet.get((node.index, node.link.state), [])) for node in there))
 
-    async def _ask(self, sent_to: tuple[int, int], flights: list[Flight]) -> None:
-        node = self._nodes[sent_to[0]]
-        if node.link.state != sent_to[1]:
-            return
+    async def _ask(self, node: Node, quiet: list[Flight]) -> None:
+        state = node.link.state
         # One that is gone, or slow, is asked again.
         with contextlib.suppress(TimeoutError, ConnectionError, RpcError):
             async with asyncio.timeout(ANSWER_S):
-                unknown = set(await node.calls.unknown([flight.request.id for flight in flights]))
-            lost = [flight for flight in flights if flight.request.id in unknown and self._waits(flight)]
-            if lost and node.link.state == sent_to[1]:
+                awaited = set(await node.calls.awaited())
+                unknown = set(await node.calls.unknown([flight.request.id for flight in quiet])) if quiet else set()
+            if node.link.state != state:
+                return
+            # Of one that has ended since this look began, its device may not have heard yet.
+            if strays := [id for id in awaited if id not in self._seen and id not in self._flights]:
+                sentence = "Device %d waits for tokens of %d requests that have ended: it is told so."
+                log.warning(sentence, node.index, len(strays), extra=fields(device=node.index))
+                node.calls.drop(strays)
+            waiting = [flight for flight in quiet if self._waits(flight)]
+            for flight in waiting:
+                if flight.request.id in awaited:
+                    self._remind(flight)
+            if lost := [flight for flight in waiting if flight.request.id in unknown]:
                 self._send_again(node, lost)
 
     def _waits(self, flight: Flight) -> bool:

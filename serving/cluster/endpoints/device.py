@@ -42,6 +42,10 @@ class DeviceService:
         """Return the requests among these of which no tokens are expected."""
         return self._tokens.unknown(request_ids)
 
+    def awaited(self) -> list[str]:
+        """Return the requests that are owed tokens which have not come."""
+        return list(self._tokens.awaited())
+
     def push(self, source: int, chunks: list[Chunk]) -> None:
         """Take in tokens from a source, by its index."""
         if self._driver is not None:

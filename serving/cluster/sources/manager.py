@@ -156,6 +156,10 @@ class SourceManager:
         else:
             self.add(flight, flight.tokens)
 
+    def remind(self, flight: Flight) -> None:
+        """Have a request's tokens sent to its device that should long have come."""
+        self._tell("remind", flight.request.id, flight.made, flight.device)
+
     def drop(self, request_ids: Collection[str]) -> None:
         """Forget requests that are done or aborted."""
         if there := self._in_source.intersection(request_ids):

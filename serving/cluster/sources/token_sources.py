@@ -70,6 +70,13 @@ class TokenSources:
             flight.source = self._source_for(flight).index
         self.all[flight.source].resume(flight, position)
 
+    def remind(self, flight: Flight) -> None:
+        """Have a request's tokens sent to its device that should long have come: the device's own reminders don't."""
+        if flight.recorded is not None:
+            self._recorded.send(flight, flight.made, self._buffers.addresses)
+        elif flight.source is not None:
+            self.all[flight.source].remind(flight)
+
     def drop(self, request_ids: Collection[str]) -> None:
         """Forget requests that are done or aborted."""
         for source in self.all:

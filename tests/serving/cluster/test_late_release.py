@@ -31,9 +31,8 @@ class Device:
 
     def __init__(self, folder: Path, flight: Flight, loop: asyncio.AbstractEventLoop) -> None:
         self.tokens, self._flight, self._loop = TokenBuffer(), flight, loop
-        server = RpcServer(
-            [self.open, self.push, self.submit, self.close, self.abort, self.unknown], folder, "device", False
-        )
+        calls = [self.open, self.push, self.submit, self.close, self.abort, self.unknown, self.awaited]
+        server = RpcServer(calls, folder, "device", False)
         self.address = server.address
         threading.Thread(target=server.run, args=[lambda dropped: None], daemon=True).start()
 
@@ -57,6 +56,9 @@ class Device:
 
     def unknown(self, request_ids: list[str]) -> list[str]:
         return self.tokens.unknown(request_ids)
+
+    def awaited(self) -> list[str]:
+        return list(self.tokens.awaited())
 
     def abort(self, request_ids: list[str]) -> None: ...
 
@@ -90,7 +92,7 @@ async def mended(folder: Path, lost: int = 0) -> Device:
             recovery.send_again(node, [flight])
             recovery.send_again(node, [flight])  # It has been told of it.
         else:
-            looks = LostRequests({"a": flight}, {0: node}, recovery.send_again)
+            looks = LostRequests({"a": flight}, {0: node}, sources.remind, recovery.send_again)
             await looks.look()
             assert len(flight.tokens) == 6
             await looks.look()

@@ -228,6 +228,9 @@ def test_actors_that_are_killed_again_as_they_start_keep_nobody_waiting_for_long
         assert len(kill_next(emulator, there, 2)) == 2
         assert answers.result(timeout=120) == reference
     assert max(silences_s) < LONGEST_S
+    put_up(emulator)
+    # A device that had not heard of the source's successor would report its progress to nobody, and wait for tokens.
+    assert ask_all(client) == reference
 
 
 def kill_next(emulator: ServerProcess, there: set[int], count: int) -> list[psutil.Process]:
