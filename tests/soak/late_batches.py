@@ -13,7 +13,8 @@ from tests.soak.streams import Lateness
 
 T = TypeVar("T")
 
-BATCH, AGAIN = 50, 3
+# A batch is sent again until nothing is late beside it, and so often at most.
+BATCH, AGAIN = 50, 8
 # What was asked for last has been released by then, in real seconds.
 OVER_S = 0.2
 # Real seconds without a request, about as long as a batch takes.
@@ -22,8 +23,8 @@ REST_S = 1.0
 
 @dataclass(slots=True)
 class LateBatches:
-    """How many releases were late while batches were sent for the first time; how often those of which some were late
-    were late again, of `AGAIN` times each, and which of them each time."""
+    """How many releases were late while batches were sent for the first time; how often in a row those with late ones
+    beside them had such again, of `AGAIN` times at most, and which of them each time."""
 
     child: ServerProcess
     lateness: Lateness = field(default_factory=Lateness)
@@ -38,7 +39,8 @@ class LateBatches:
                 first = self._sent(pool, batch, ask)
                 self.lateness = self.lateness.plus(first)
                 if first.late:
-                    self.again.append(sum(self._sent(pool, batch, ask).late > 0 for _ in range(AGAIN)))
+                    times = range(AGAIN)
+                    self.again.append(next((n for n in times if not self._sent(pool, batch, ask).late), AGAIN))
                     if self.again[-1] == AGAIN and not self._late_at_rest():
                         self.causes.append(f"Streams are late beside these, each time: {batch!r:.2000}")
 
@@ -59,4 +61,4 @@ class LateBatches:
         return False
 
     def __str__(self) -> str:
-        return f"{self.lateness}; of late batches late again, of {AGAIN} times each: {self.again or 'none'}"
+        return f"{self.lateness}; of late batches late again in a row, {AGAIN} times at most: {self.again or 'none'}"
