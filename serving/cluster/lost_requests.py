@@ -45,22 +45,23 @@ class LostRequests:
                 log.exception("Nobody could look after requests that get no tokens.")
 
     async def look(self) -> None:
-        """Ask the devices for requests that have had no token since the last look, and for those that they wait for."""
+        """Ask the devices for requests that have had no token since the last look."""
         seen, self._seen = self._seen, {id: (each.sent_to, each.made) for id, each in self._flights.items()}
-        quiet: dict[tuple[int, int | None], list[Flight]] = {}
+        quiet: dict[tuple[int, int], list[Flight]] = {}
         for id, flight in self._flights.items():
             if flight.sent_to is not None and flight.opened and seen.get(id) == self._seen[id]:
                 quiet.setdefault(flight.sent_to, []).append(flight)
-        there = [node for node in self._nodes.values() if node.up and node.link.up]
-        await asyncio.gather(*(self._ask(node, quiet.get((node.index, node.link.state), [])) for node in there))
+        await asyncio.gather(*(self._ask(sent_to, flights) for sent_to, flights in quiet.items()))
 
-    async def _ask(self, node: Node, quiet: list[Flight]) -> None:
-        state = node.link.state
+    async def _ask(self, sent_to: tuple[int, int], quiet: list[Flight]) -> None:
+        node, state = self._nodes[sent_to[0]], sent_to[1]
+        if node.link.state != state:
+            return
         # One that is gone, or slow, is asked again.
         with contextlib.suppress(TimeoutError, ConnectionError, RpcError):
             async with asyncio.timeout(ANSWER_S):
                 awaited = set(await node.calls.awaited())
-                unknown = set(await node.calls.unknown([flight.request.id for flight in quiet])) if quiet else set()
+                unknown = set(await node.calls.unknown([flight.request.id for flight in quiet]))
             if node.link.state != state:
                 return
             # Of one that has ended since this look began, its device may not have heard yet.

@@ -115,16 +115,16 @@ def test_a_device_no_longer_waits_for_a_request_that_has_ended(device: Device) -
     asyncio.run(main())
 
 
-def test_a_device_that_is_down_or_lost_is_not_asked(device: Device) -> None:
+def test_a_device_is_asked_only_where_somebody_waits_and_while_it_is_there(device: Device) -> None:
     async def main() -> None:
         looks = Looks(device)
         device.tokens.open("stray")
         device.tokens.take({"stray": 1})
-        looks.node.state = State.LOST
         await looks.look()
-        looks.node.state = State.SERVING
         looks.node.lose()
         await looks.look()
-        assert device.awaited() == ["stray"]
+        looks.flights.clear()
+        await looks.look()
+        assert device.awaited() == ["stray"] and looks.sent == looks.reminded == []
 
     asyncio.run(main())
