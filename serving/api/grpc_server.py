@@ -12,7 +12,7 @@ from smg_grpc_proto import vllm_engine_pb2, vllm_engine_pb2_grpc
 
 from serving.api.grpc.admin_service import AdminServicer
 from serving.api.grpc.bounds import CallBounds, channel_options
-from serving.api.grpc.call_places import CallPlaces
+from serving.api.grpc.call_places import CallPlaces, backlog_options
 from serving.api.grpc.core_proxy import CoreServices
 from serving.api.grpc.guard import GrpcGuard
 from serving.api.grpc.health_service import PartsHealth
@@ -68,7 +68,7 @@ async def start_grpc(
     interceptors: list[Any] = [GrpcGuard(prepared.access), *places, stamp, bounds, ParseErrors()]
     if core:
         interceptors.append(CoreServices(core))
-    set_up: dict[str, int | str] = {**dict(OPTIONS), **dict(channel_options(options))}
+    set_up: dict[str, int | str] = dict([*OPTIONS, *channel_options(options), *backlog_options(options.max_queue)])
     if core:
         set_up["grpc.so_reuseport"] = 1
     server = grpc.aio.server(interceptors=interceptors, options=list(set_up.items()))

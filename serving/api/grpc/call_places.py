@@ -17,6 +17,19 @@ ENDLESS = ("grpc.reflection.v1alpha.ServerReflection", "grpc.reflection.v1.Serve
 WATCH = "/grpc.health.v1.Health/Watch"
 
 
+def backlog_options(max_queue: int) -> list[tuple[str, int]]:
+    """Return the options for the calls that have come and that nobody has looked at yet.
+
+    gRPC cancels some of those beyond 1,000, and all beyond 3,000, without a sentence: a burst may bring as many as
+    there are places, and as many again are told that there are none. `max_queue`: as `CallPlaces` takes it.
+    """
+    most = MOST_ENDLESS + MOST_PUBLIC + max_queue + MOST_BESIDE
+    return [
+        ("grpc.server.max_pending_requests", 2 * most),
+        ("grpc.server.max_pending_requests_hard_limit", 3 * most),
+    ]
+
+
 class CallPlaces(grpc.aio.ServerInterceptor):
     """Refuses calls for which no place is left. Each kind has places of its own: no client's calls keep a probe from an
     answer."""
