@@ -41,22 +41,16 @@ class DeviceCalls:
 
         Raise ConnectionError if it never will.
         """
-        if self._device is None:
-            raise ConnectionResetError("the device is not connected")
-        await self._device.call("open", request_id, position, inbox)
+        await self._ask("open", request_id, position, inbox)
 
     async def unknown(self, request_ids: list[str]) -> list[str]:
         """Return those of some requests that the device has no buffer for. Raise ConnectionError if it is not there."""
-        if self._device is None:
-            raise ConnectionResetError("the device is not connected")
-        return cast(list[str], msgspec.msgpack.decode(await self._device.call("unknown", request_ids)))
+        return cast(list[str], msgspec.msgpack.decode(await self._ask("unknown", request_ids)))
 
     async def awaited(self) -> list[str]:
         """Return the requests that the device owes tokens which have not come from their source. Raise ConnectionError
         if it is not there."""
-        if self._device is None:
-            raise ConnectionResetError("the device is not connected")
-        return cast(list[str], msgspec.msgpack.decode(await self._device.call("awaited")))
+        return cast(list[str], msgspec.msgpack.decode(await self._ask("awaited")))
 
     def submit(self, request: Request) -> None:
         """Submit a request to the scheduler."""
@@ -97,3 +91,9 @@ class DeviceCalls:
         """Set the limits of the scheduler."""
         if self._scheduler is not None:
             self._scheduler.tell("limit", limits)
+
+    async def _ask(self, method: str, *arguments: Any) -> bytes:
+        """Return the device's answer. Raise ConnectionError if it is not there."""
+        if self._device is None:
+            raise ConnectionResetError("the device is not connected")
+        return await self._device.call(method, *arguments)

@@ -1,4 +1,4 @@
-"""Lost requests: those that get no tokens, though nobody has more to compute first."""
+"""Lost requests: those without tokens that nobody computes, as a message about them got lost; found, and sent anew."""
 
 import asyncio
 import contextlib

@@ -112,11 +112,13 @@ def _of_what_is_told(
 ) -> tuple[GpuFigures, list[int], float]:
     """Return the figures, with those at `places` fitted that the measurements tell of; which these are; and the cost of
     the fit."""
-    told, found, cost = _told(setup, before, measurements, PROBE), before, inf
+    told, found, cost, fitted = _told(setup, before, measurements, PROBE), before, inf, None
     for _ in range(3):  # what tells of nothing before a fit may after it, and the other way round
         told = [place for place in told if place in places]
+        if told == fitted:
+            break
         found, cost = _fitted(setup, before, told, measurements)
-        told = _told(setup, found, measurements, SCALE)
+        fitted, told = told, _told(setup, found, measurements, SCALE)
     return found, [place for place in told if place in places], cost
 
 
