@@ -1,6 +1,7 @@
 """Do all systems read the same experts for the same batch?"""
 
 from dataclasses import replace
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from device_model.step import StepPlan
 from tests.device_model.mono3d.devices import usage_of
 
 MODELS = ("qwen3-30b-a3b", "glm-4.7-flash", "deepseek-v2-lite", "gpt-oss-20b")
+device_of = cache(partial(load_device, "auto"))
 STRATUM = {model: load_device("auto", "stratum-l", model) for model in MODELS}
 for name, device in STRATUM.items():
     device.know_topics(usage_of(name))
@@ -26,7 +28,7 @@ batches = st.one_of(*(st.lists(each, min_size=1, max_size=40) for each in (st.ju
 @given(batches)
 def test_a_batch_reads_as_many_experts_on_any_hardware(hardware, model, new_tokens):
     plan = StepPlan.of(*[(new, 100) for new in new_tokens])
-    xpu, other = (next(iter(load_device("auto", each, model).probe(plan))) for each in ("elmoe3d-8gb", hardware))
+    xpu, other = (next(iter(device_of(each, model).probe(plan))) for each in ("elmoe3d-8gb", hardware))
     assert other.expert_lookups == pytest.approx(xpu.expert_lookups)
 
 
@@ -39,7 +41,7 @@ def test_topics_say_which_experts_a_batch_reads_and_not_how_many(model, new_toke
     placed = replace(plan, placed=mix, topics=(topic + mixed * np.arange(len(new_tokens))) % 4)
     alike, told = (
         device.probe(plan).first
-        for device, plan in ((load_device("auto", "stratum-l", model), plan), (stratum, placed))
+        for device, plan in ((device_of("stratum-l", model), plan), (stratum, placed))
     )
     assert told.expert_lookups == pytest.approx(alike.expert_lookups, rel=1e-6)
     assert mixed or told.expert_hits >= alike.expert_hits * (1 - 1e-6)

@@ -39,7 +39,7 @@ def measured(setup, known, passes, noise=()):
     return found
 
 
-@examples(12)
+@examples(6)
 @given(hardware, models, figures)
 def test_a_known_gpu_is_fitted_back(name, model, known):
     setup = setup_of(name, model)
@@ -101,13 +101,12 @@ def test_what_no_figures_reproduce_does_not_bend_them():
     assert found.errors[-1] == pytest.approx(-0.5, abs=0.01)
 
 
-@examples(5)
+@examples(3)
 @given(figures, st.lists(st.floats(-0.05, 0.05), min_size=5, max_size=7))
 def test_a_fit_is_no_worse_than_the_noise_of_what_it_was_fitted_to(known, noise):
     setup = setup_of()
     found = fit(setup, measured(setup, known, STEPS + PROMPTS, noise))
     assert max(map(abs, found.errors)) < 0.12
-    assert found == fit(setup, measured(setup, known, STEPS + PROMPTS, noise))
 
 
 def test_steps_of_decoding_say_nothing_of_compute_and_it_is_kept():
@@ -116,6 +115,7 @@ def test_steps_of_decoding_say_nothing_of_compute_and_it_is_kept():
     assert found.untold == ("compute_share", "eager_layer_us")
     assert found.figures.compute_share == figures_of(setup).compute_share == 0.5
     assert found.figures[:3:2] == pytest.approx(known[:3:2], rel=0.02)
+    assert found == fit(setup, measured(setup, known, STEPS[:4]))
 
 
 @pytest.mark.parametrize("passes", [STEPS[:1], [(1, Passes(1, context)) for context in (100, 101, 102)]])
