@@ -40,8 +40,7 @@ def test_topics_say_which_experts_a_batch_reads_and_not_how_many(model, new_toke
     mix = tuple(float(each == topic) for each in range(4))
     placed = replace(plan, placed=mix, topics=(topic + mixed * np.arange(len(new_tokens))) % 4)
     alike, told = (
-        device.probe(plan).first
-        for device, plan in ((device_of("stratum-l", model), plan), (stratum, placed))
+        device.probe(plan).first for device, plan in ((device_of("stratum-l", model), plan), (stratum, placed))
     )
     assert told.expert_lookups == pytest.approx(alike.expert_lookups, rel=1e-6)
     assert mixed or told.expert_hits >= alike.expert_hits * (1 - 1e-6)
