@@ -134,6 +134,8 @@ def test_the_default_loses_to_no_fixed_mode_at_inconvenient_places(system: str, 
         assert runs["tau"].tokens_per_s >= (1 - MOST_OFF) * best - 300 / 240, (hardware, users, prompt)
 
 
+# Three loads of six to eight emulated minutes, in three modes, with three seeds.
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(("system", "draft", "model"), OTHERS)
 def test_each_pair_goes_down_a_short_ramp_as_up_and_wavers_above_the_worse_mode(
     system: str, draft: str, model: str
