@@ -36,6 +36,7 @@ READERS: dict[str, Callable[[Path, TraceOptions], Iterator[TraceRow]]] = {
     "parquet": lambda path, options: plain.read_parquet(path, options.block_tokens),
 }
 FORMATS = tuple(READERS)
+BLOCKS_OF_ONES_OWN = ("jsonl", "parquet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,9 @@ def reader(table: TomlTable) -> TraceReader:
     block_tokens = table.whole("block_tokens", COUNT, BLOCK_TOKENS)
     tokenizer = table.file("tokenizer") if "tokenizer" in table else None
     table.get("tokenizer")
+    if "block_tokens" in table and kind not in BLOCKS_OF_ONES_OWN:
+        allowed = " and ".join(BLOCKS_OF_ONES_OWN)
+        raise table.error("block_tokens", f"is set, and the format is {kind}: it is for `hash_ids` of {allowed} alone.")
     if tokenizer and kind != "sharegpt":
         raise table.error("tokenizer", f"is set, and the format is {kind}: only sharegpt has text to count.")
     return TraceReader(path, kind, partial(READERS[kind], path, TraceOptions(block_tokens, tokenizer)))

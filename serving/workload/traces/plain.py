@@ -5,7 +5,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from serving.workload.traces.rows import NO_TIME, TraceRow, csv_rows, hash_ids, json_rows, seconds, tokens, unreadable
+from serving.nearest_name import meant
+from serving.topics.names import NAMES
+from serving.workload.traces.rows import (
+    NO_TIME,
+    TraceRow,
+    bad,
+    csv_rows,
+    hash_ids,
+    json_rows,
+    seconds,
+    tokens,
+    unreadable,
+)
 
 NEEDED = ("prompt_tokens", "output_tokens")
 OPTIONAL = ("arrival_s", "topic", "slo", "key")
@@ -33,13 +45,17 @@ def read_parquet(path: Path, block_tokens: int) -> Iterator[TraceRow]:
 
 def _row(path: Path, line: int, fields: dict[str, Any], block_tokens: int) -> TraceRow:
     at, ids = fields.get("arrival_s"), fields.get("hash_ids")
+    topic, *others = (str(fields.get(name) or "") for name in ("topic", "slo", "key"))
+    if topic and topic not in NAMES:
+        raise bad(path, line, f"there is no topic {topic!r}{meant(topic, NAMES)}; allowed are {', '.join(NAMES)}.")
     return TraceRow(
         line,
         NO_TIME if at is None else seconds(at, "arrival_s", path, line),
         ((_tokens(path, line, fields, NEEDED[0]), _tokens(path, line, fields, NEEDED[1])),),
         () if ids is None else hash_ids(ids, path, line),
         block_tokens,
-        *(str(fields.get(name) or "") for name in ("topic", "slo", "key")),
+        topic,
+        *others,
     )
 
 

@@ -210,6 +210,11 @@ MOON = '{"timestamp": 0, "input_length": 5, "output_length": 5, "hash_ids": %s}'
         ("t.json", "[]", ["t.json (sharegpt) has no requests"]),
         ("t.json", '[{"conversations": ' + "[" * 100_000, ["line 1: this is no list of conversations in JSON"]),
         ("t.csv", "arrival_s,prompt_tokens,output_tokens\n0,10000000000000,10\n", ["`prompt_tokens` is", "at most"]),
+        (
+            "t.csv",
+            "arrival_s,prompt_tokens,output_tokens,topic\n0,1,2,cs\n1,1,2,maths\n",
+            ["line 3: there is no topic 'maths' (did you mean `math`?)", "legal, humanities, cs"],
+        ),
         ("t.parquet", "no table", ["Cannot read the trace", "t.parquet"]),
     ],
 )
@@ -252,6 +257,7 @@ def test_conversations_have_no_times_of_their_own():
         ({"from_s": 5, "to_s": 5}, ["`trace.to_s` is 5", "above `from_s`, 5"]),
         ({"loop": 1}, ["`trace.loop` is 1", "true or false"]),
         ({"tokenizer": "own.csv"}, ["`trace.tokenizer` is set", "azure"]),
+        ({"block_tokens": 16}, ["`trace.block_tokens` is set", "azure", "jsonl and parquet"]),
         ({"from_s": 500}, ["azure_2023.csv (azure) has no requests from 500 s on"]),
     ],
 )
