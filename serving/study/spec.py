@@ -29,7 +29,7 @@ from serving.types import NEVER
 from serving.usage_error import UsageError, given_again
 from serving.workload.table import WorkloadTable
 
-LAW = "law"
+LAW, OF_WORKLOAD = "law", f"{WORKLOAD}.{SEED}"
 PERCENT = AllowedNumber("a number above 0 and below 100", lambda value: 0 < value < 100)
 # A column of tables has its numbers in 64 bits.
 A_SEED = AllowedNumber(
@@ -127,11 +127,13 @@ def _check_tau(study: Study, varied: list[str], table: TomlTable) -> None:
 def _check_seed(study: Study, table: TomlTable) -> None:
     """Raise `StudyError` if seeds are varied otherwise than by `seeds`: runs that differ in nothing else are judged
     together."""
-    if SEED in study.axes:
-        raise _error_at(table, f"axes.{SEED}", "is given by `seeds`, a list beside the axes, and is no axis.")
-    for variant, settings in study.variants.items():
-        if SEED in settings and study.seeds:
-            raise _error_at(table, f"variants.{variant}.{SEED}", "is given by `seeds`, too: choose one.")
+    for seed in (SEED, OF_WORKLOAD):
+        if seed in study.axes:
+            raise table.below("axes", {}).error(seed, "is given by `seeds`, a list beside the axes, and is no axis.")
+        for variant, settings in study.variants.items():
+            if seed in settings and study.seeds:
+                of_variant = table.below("variants", {}).below(variant, {})
+                raise of_variant.error(seed, "is given by `seeds`, too: choose one.")
 
 
 def _error_at(table: TomlTable, dotted: str, sentence: str) -> UsageError:

@@ -60,5 +60,6 @@ def percentile_of(name: str, unit: str = "s") -> Percentile | None:
     found = NAME.fullmatch(name)
     if found is None or found[3] != unit:
         return None
-    percent = float(found[2].replace("_", "."))
-    return Percentile(found[1], percent) if percent > 0 else None
+    named = Percentile(found[1], float(found[2].replace("_", ".")))
+    # Written otherwise (p09, p95_0) it would be the name of no column.
+    return named if named.percent > 0 and named._number == found[2] else None

@@ -110,8 +110,15 @@ class Search:
         return answers
 
     def keeps(self, group: list[Finding]) -> bool:
-        """Tell whether a place, with all its seeds, keeps the constraints."""
-        return all(broken <= 0 for broken in self._broken(group))
+        """Tell whether a place, with all its seeds, keeps the constraints and has the figure."""
+        return self.rank(group)[0] == 0
+
+    def rank(self, group: list[Finding]) -> tuple[float, float]:
+        """Return by what places are sorted, the best first: how far they break the constraints in all, then the figure.
+        One that serves nobody comes last: it has no latency, and what its tokens cost nobody knows."""
+        if not (_serves(group) and _has(group, self.figure)):
+            return inf, inf
+        return sum(max(0.0, amount) for amount in self._broken(group)), self.sign * pooled(group, self.figure)
 
     def _few(self, study: "Study") -> bool:
         return prod(map(len, _space(study).values())) <= self.trials
@@ -148,8 +155,8 @@ class Search:
             return
         for constraint, broken in zip(self.constraints, self._broken(group), strict=True):
             trial.set_constraint(f"{constraint.name} {constraint.sign}", broken)
-        if _has(group, self.figure):
-            optimiser.tell(trial, self.sign * pooled(group, self.figure))
+        if isfinite(found := self.rank(group)[1]):
+            optimiser.tell(trial, found)
         else:
             optimiser.tell(trial, state=optuna.trial.TrialState.FAIL)
 
@@ -165,16 +172,15 @@ class Search:
         if not done:
             return row_of({}, error=first_error(findings))
 
-        def rank(each: tuple[Settings, list[Finding]]) -> tuple[float, float]:
-            """Constraints first, by how far they are broken in all; then the figure, which a run without a token may
-            lack (what a token costs)."""
-            broken = sum(max(0.0, amount) for amount in self._broken(each[1]))
-            return (broken, self.sign * pooled(each[1], self.figure)) if _has(each[1], self.figure) else (inf, inf)
-
-        place, group = min(done, key=rank)
+        place, group = min(done, key=lambda each: self.rank(each[1]))
         names = dict.fromkeys((self.figure, *(each.name for each in self.constraints), *FIGURES))
         found = {name: pooled(group, name) for name in names if _has(group, name)} | asked_of(study, group)
-        return row_of(place, kept=rank((place, group))[0] == 0, tried=len(places), **found)
+        return row_of(place, kept=self.keeps(group), tried=len(places), **found)
+
+
+def _serves(group: list[Finding]) -> bool:
+    """Tell whether each run of a place serves somebody."""
+    return all(finding.row["refused"] < finding.row["requests"] for finding in group)
 
 
 def _has(group: list[Finding], name: str) -> bool:

@@ -70,6 +70,17 @@ def test_the_cheapest_place_can_be_searched_for_and_prices_make_no_point_anew(tm
     assert made == {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "points").iterdir()}
 
 
+def test_a_place_that_serves_nobody_is_not_the_cheapest(tmp_path: Path) -> None:
+    """Its prompts are longer than its context: what a token costs there nobody knows."""
+    lengths = 'max_model_len = [64, 4096]\n"workload.prompt" = [20, 100]'
+    text = STUDY.format(question="search", more='search = { minimise = "cost_per_million_tokens" }')
+    text = text.replace('hardware = ["elmoe3d-4gb", "elmoe3d-8gb"]', lengths).replace("elmoe3d-4gb = 2000, ", "")
+    (tmp_path / "study.toml").write_text(text)
+    results = run_study(load_study(tmp_path / "study.toml"), tmp_path / "out")
+    (found,) = results.answer_rows
+    assert found["kept"] and found["workload.prompt"] == 20 and results.points.refused.max() == 40
+
+
 @pytest.mark.parametrize(
     ("axes", "prices", "says"),
     [

@@ -41,7 +41,7 @@ def answered(folder: Path, text: str, seeds: list[int], law: Callable[[int, int]
     for inquiry in study.question.inquiries(study):
         points = next(inquiry)
         found = [
-            Finding(each, dict.fromkeys(COLUMNS, 1.0) | law(each.names["devices"], each.names["seed"]))
+            Finding(each, dict.fromkeys(COLUMNS, 1.0) | {"refused": 0} | law(each.names["devices"], each.names["seed"]))
             for each in points
         ]
         findings += found

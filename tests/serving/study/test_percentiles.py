@@ -53,7 +53,12 @@ def test_a_percentile_has_one_name(metric: str, whole: int, thousandths: int) ->
     assert percentile_of(each.figure, "ms") is None
 
 
-@pytest.mark.parametrize("name", ["ttft_p0_s", "ttft_p100_s", "ttft_mean_s", "tau", "ttft_p95", "foo_p95_s"])
+OTHERWISE = ("ttft_p09_s", "ttft_p95_0_s", "ttft_p99_99999999_s")
+
+
+@pytest.mark.parametrize(
+    "name", ["ttft_p0_s", "ttft_p100_s", "ttft_mean_s", "tau", "ttft_p95", "foo_p95_s", *OTHERWISE]
+)
 def test_anything_else_is_none(name: str) -> None:
     assert percentile_of(name) is None
 

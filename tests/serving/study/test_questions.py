@@ -31,7 +31,8 @@ def study(folder: Path, text: str, arrivals: str = OPEN) -> Study:
 
 def row(**figures: float) -> Row:
     """Figures of a run that serves all that arrives, unless they say more."""
-    return dict.fromkeys(COLUMNS, 1.0) | {"judged": 100, "served_per_s": figures.get("offered_per_s", 1.0)} | figures
+    served = {"judged": 100, "refused": 0, "served_per_s": figures.get("offered_per_s", 1.0)}
+    return dict.fromkeys(COLUMNS, 1.0) | served | figures
 
 
 def ask(inquiry: Inquiry, law: Callable[[Row], Row | str]) -> tuple[Row | None, list[Finding]]:
@@ -222,6 +223,16 @@ def test_search_leaves_places_without_the_figure_to_the_last(tmp_path: Path) -> 
     (inquiry,) = asked.question.inquiries(asked)
     answer, _ = ask(inquiry, lambda at: row(tpot_p99_s=0.01) | ({} if at["tau"] < 4 else {COST: 2.0}))
     assert answer is not None and (answer["tau"], answer[COST], answer["kept"]) == (4, 2.0, True)
+
+
+def test_search_leaves_places_that_serve_nobody_to_the_last(tmp_path: Path) -> None:
+    """Their energy a token is none, not 0, and no bound is kept by them."""
+    asked = study(tmp_path, SEARCH.format(most=4, trials=16))
+    (inquiry,) = asked.question.inquiries(asked)
+    nobody = row(refused=1, j_per_token=0.0, tpot_p99_s=0.0)
+    answer, findings = ask(inquiry, lambda at: row(tpot_p99_s=0.01, j_per_token=2.0) if at["tau"] == 4 else nobody)
+    assert answer is not None and (answer["tau"], answer["j_per_token"], answer["kept"]) == (4, 2.0, True)
+    assert not asked.question.keeps([findings[0]])  # type: ignore[attr-defined]
 
 
 def test_compare_sets_runs_of_the_same_requests_side_by_side(tmp_path: Path) -> None:

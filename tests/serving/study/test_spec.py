@@ -246,6 +246,7 @@ def test_a_law_that_is_asked_for_takes_the_place_of_the_files(tmp_path: Path) ->
     ("text", "words"),
     [
         ('question = "sweep"\naxes.seed = [0, 1]\n', ("axes.seed", "is given by `seeds`")),
+        ('question = "sweep"\naxes."workload.seed" = [0, 1]\n', ("axes.workload.seed", "is given by `seeds`")),
         ('question = "sweep"\nseeds = [0, 1]\nvariants.a.seed = 3\n', ("variants.a.seed", "choose one")),
         (
             'question = "search"\nsearch.minimise = "cost_per_user_month"\ncost.node_price = 9\naxes.tau = [1, 2]\n',

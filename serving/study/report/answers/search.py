@@ -1,6 +1,7 @@
 """Search: the best place, and how what was looked for lies over all places that were tried."""
 
 from itertools import accumulate
+from math import isfinite
 from typing import Any
 
 from serving.study.point import VARIANT
@@ -52,13 +53,10 @@ class SearchAnswerView(AnswerView):
 
     def keeps(self, at: LoadPoint) -> bool:
         """Tell whether all constraints are kept."""
-        return self._broken(at) == 0
-
-    def _broken(self, at: LoadPoint) -> float:
-        return sum(max(0.0, each.broken_by({each.name: at[each.name]})) for each in self._search.constraints)
+        return self._search.keeps(at.findings)
 
     def _order(self, at: LoadPoint) -> tuple[float, float]:
-        return self._broken(at), self._search.sign * at[self._search.figure]
+        return self._search.rank(at.findings)
 
     def rank(self, combination: Combination) -> Any:
         """Sort key: a combination's best place."""
@@ -76,13 +74,13 @@ class SearchAnswerView(AnswerView):
         row: Row = rows[0] if rows else {"error": "nothing was tried."}
         if row.get("error"):
             return paragraph(f"There is no answer: {row['error']}")
-        name = self._search.figure
+        name, trials = self._search.figure, self._trials()
         kept = "It keeps" if row["kept"] else "It is nearest to keeping"
         names = [*self._names, name, *(each.name for each in self._search.constraints)]
         return (
             paragraph(f"{kept} {self.promise}.")
             + points_table(self.results.told_rows, [*names, *FIGURES, *self.study.asked_figures, LEAD, "caveats"])
-            + figure(trials_picture(name, self._trials(), [each for each in self._names if self._differs(each)]))
+            + (figure(trials_picture(name, trials, list(filter(self._differs, self._names)))) if trials else "")
         )
 
     def _better(self, one: LoadPoint, other: LoadPoint) -> LoadPoint:
@@ -92,7 +90,9 @@ class SearchAnswerView(AnswerView):
         return len({repr(finding.point.names[name]) for finding in self.results.findings if not finding.error}) > 1
 
     def _trials(self) -> list[Trial]:
-        tried = [LoadPoint(settings, group) for settings, group in by_settings(self.results.findings)]
+        groups = by_settings(self.results.findings)
+        # One that serves nobody has no figure to be drawn.
+        tried = [at for each in groups if isfinite(self._order(at := LoadPoint(*each))[1])]
         best = accumulate(tried, self._better)
         name = self._search.figure
         return [
