@@ -12,7 +12,7 @@ import httpx
 from serving.process.server_process import ServerProcess, server
 from tests.soak import fuzz_grpc, fuzz_http
 from tests.soak.fuzz_http import Answers
-from tests.soak.late_batches import LateBatches
+from tests.soak.late_batches import AGAIN, LateBatches
 from tests.soak.levels import levels
 from tests.soak.streams import Lateness, SeededStreams
 
@@ -38,8 +38,9 @@ def main() -> int:
     return 1 if found else 0
 
 
-def fuzz(child: ServerProcess, http: int, grpc: int, seed: int) -> list[str]:
-    """What was found, each in a line; what was done is printed."""
+def fuzz(child: ServerProcess, http: int, grpc: int, seed: int, *, again: int = AGAIN) -> list[str]:
+    """What was found, each in a line; what was done is printed. Requests beside which streams are late so many times
+    `again` are found, too; with 0 none are, as on a machine that is late by itself."""
     before, punctual = restarts(child), Lateness.of(child)
     streams = SeededStreams(child)
     found: list[str] = []
@@ -52,7 +53,7 @@ def fuzz(child: ServerProcess, http: int, grpc: int, seed: int) -> list[str]:
             ("gRPC by hand", partial(fuzz_grpc.by_hand, count=grpc, number=seed)),
         )
         for name, send in parts:
-            answers, batches, began = Answers(), LateBatches(child), time.monotonic()
+            answers, batches, began = Answers(), LateBatches(child, again), time.monotonic()
             send(batches, answers)
             took_s = time.monotonic() - began
             print(f"{name}: {answers.counts.total()} in {took_s:.0f} s: {dict(answers.counts)}; {batches}")

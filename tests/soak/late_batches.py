@@ -24,9 +24,10 @@ REST_S = 1.0
 @dataclass(slots=True)
 class LateBatches:
     """How many releases were late while batches were sent for the first time; how often in a row those with late ones
-    beside them had such again, of `AGAIN` times at most, and which of them each time."""
+    beside them had such again, of `most` times (0: lateness is counted, and judged by nobody), and which each time."""
 
     child: ServerProcess
+    most: int = AGAIN
     lateness: Lateness = field(default_factory=Lateness)
     again: list[int] = field(default_factory=list)
     causes: list[str] = field(default_factory=list)
@@ -38,10 +39,10 @@ class LateBatches:
             while batch := list(islice(left, BATCH)):
                 first = self._sent(pool, batch, ask)
                 self.lateness = self.lateness.plus(first)
-                if first.late:
-                    times = range(AGAIN)
-                    self.again.append(next((n for n in times if not self._sent(pool, batch, ask).late), AGAIN))
-                    if self.again[-1] == AGAIN and not self._late_at_rest():
+                if first.late and self.most:
+                    times = range(self.most)
+                    self.again.append(next((n for n in times if not self._sent(pool, batch, ask).late), self.most))
+                    if self.again[-1] == self.most and not self._late_at_rest():
                         self.causes.append(f"Streams are late beside these, each time: {batch!r:.2000}")
 
     def _sent(self, pool: ThreadPoolExecutor, batch: list[T], ask: Callable[[T], None]) -> Lateness:
@@ -53,7 +54,7 @@ class LateBatches:
 
     def _late_at_rest(self) -> bool:
         """Whether streams are late while nothing is sent, in as many times as a batch was sent again."""
-        for _ in range(AGAIN):
+        for _ in range(self.most):
             before = Lateness.of(self.child)
             time.sleep(REST_S)
             if Lateness.of(self.child).since(before).late:
@@ -61,4 +62,6 @@ class LateBatches:
         return False
 
     def __str__(self) -> str:
-        return f"{self.lateness}; of late batches late again in a row, {AGAIN} times at most: {self.again or 'none'}"
+        return (
+            f"{self.lateness}; of late batches late again in a row, {self.most} times at most: {self.again or 'none'}"
+        )
