@@ -15,6 +15,8 @@ from device_model.validation.measured.fit import GpuFigures, emulated, figures_o
 from device_model.validation.measured.step_table import read_step_table
 
 TABLES = Path(measured.__file__).parent / "h100"
+AGAIN = TABLES.with_name("h100-again")
+"""The same steps, on another H100 two days later, by tools/measure_gpu."""
 
 
 def bf16(**other: str) -> Model:
@@ -37,9 +39,33 @@ def test_the_shipped_figures_are_those_of_the_measured_steps() -> None:
     assert max(map(abs, found.errors)) < 0.23
 
 
-def test_steps_with_even_experts_are_foretold() -> None:
-    setup = gpu.Device.setup_of("qwen3", shipped(), bf16(calibration="uniform"))
+def foretold(model: Model, table: Path) -> list[float]:
+    """Relative errors of the shipped figures, of each step of a table."""
+    setup = gpu.Device.setup_of("qwen3", shipped(), model)
     device = emulated(setup, figures_of(setup))
-    errors = [one.predicted_s(device) / one.seconds - 1 for one in read_step_table(TABLES / "even.csv")[:7]]
+    return [one.predicted_s(device) / one.seconds - 1 for one in read_step_table(table)]
+
+
+@pytest.mark.parametrize("tables", [TABLES, AGAIN])
+def test_steps_with_even_experts_are_foretold(tables: Path) -> None:
+    errors = foretold(bf16(calibration="uniform"), tables / "even.csv")[:7]
     assert sum(map(abs, errors)) / 7 < 0.05
     assert errors == pytest.approx([0.0] * 7, abs=0.09)
+
+
+def test_another_h100_is_foretold_as_well_as_the_one_that_was_fitted_to() -> None:
+    errors = [abs(error) for error in foretold(bf16(), AGAIN / "popular.csv")]
+    assert sum(errors[:17]) / 17 < 0.025 and max(errors[:17]) < 0.075
+    assert max(errors) < 0.25
+
+
+def test_another_h100_gives_the_same_figures() -> None:
+    unmeasured = replace(shipped(), **dict.fromkeys(GpuFigures._fields, 0.0))
+    found = fit(gpu.Device.setup_of("qwen3", unmeasured, bf16()), read_step_table(AGAIN / "popular.csv")).figures
+    assert found == pytest.approx(figures_of(gpu.Device.setup_of("qwen3", shipped(), bf16())), rel=0.04)
+
+
+def test_decoding_took_as_long_on_both() -> None:
+    for name, steps in (("popular", 17), ("even", 7)):
+        first, second = (read_step_table(tables / f"{name}.csv")[:steps] for tables in (TABLES, AGAIN))
+        assert [one.seconds for one in second] == pytest.approx([one.seconds for one in first], rel=0.012)
