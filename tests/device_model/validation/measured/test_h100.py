@@ -69,3 +69,13 @@ def test_decoding_took_as_long_on_both() -> None:
     for name, steps in (("popular", 17), ("even", 7)):
         first, second = (read_step_table(tables / f"{name}.csv")[:steps] for tables in (TABLES, AGAIN))
         assert [one.seconds for one in second] == pytest.approx([one.seconds for one in first], rel=0.012)
+
+
+def test_another_model_is_foretold() -> None:
+    """OLMoE's sizes, with a third of Qwen3's layers, to which nothing is fitted."""
+    setup = gpu.Device.setup_of("olmoe", shipped(), load_model("olmoe-1b-7b"))
+    device = emulated(setup, figures_of(setup))
+    steps = read_step_table(TABLES.with_name("h100-olmoe") / "even.csv")
+    errors = [one.predicted_s(device) / one.seconds - 1 for one in steps]
+    assert sum(map(abs, errors[:17])) / 17 < 0.085 and max(map(abs, errors[:17])) < 0.215
+    assert min(errors) > -0.35 and max(errors) < 0.045
