@@ -5,7 +5,6 @@ devices have come to that instant.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
@@ -13,7 +12,7 @@ from serving.device.device_spec import DeviceLimits, DeviceSpec
 from serving.device.engine import Engine, ExternalTier
 from serving.device.pricing import Pricer
 from serving.device.token_counter import TokenCounter
-from serving.observer import Observer
+from serving.observer import Broadcast, Observer
 from serving.refusals import Reason
 from serving.scheduler.config import Limits, SchedulerRules
 from serving.scheduler.scheduler import Scheduler
@@ -95,9 +94,17 @@ class VirtualDevice:
     at_s: float
 
 
-VirtualObserver = Observer[Outcome, VirtualDevice]
-"""Observes a run in virtual time. Devices take turns, so one may report an instant a little before the last one of
-another."""
+class VirtualObserver(Observer[Outcome, VirtualDevice]):
+    """Observes a run in virtual time. Devices take turns, so one may report an instant a little before the last one of
+    another."""
+
+    def on_tokens(self, given: dict[str, int], ends_s: list[float]) -> None:
+        """Hear how many tokens each request got of a device's step: at its end all of them, or, where steps are told of
+        as one, one at each of the `ends_s`. Before a request's end is told."""
+
+
+class VirtualBroadcast(Broadcast[Outcome, VirtualDevice], VirtualObserver):
+    """Tells several observers of a run in virtual time, in order."""
 
 
 class VirtualNode(VirtualDriver):
@@ -111,7 +118,7 @@ class VirtualNode(VirtualDriver):
         limits: Limits,
         rules: SchedulerRules,
         leaps: bool = True,
-        observer: Observer[Outcome, Any] | None = None,
+        observer: VirtualObserver | None = None,
         keep: bool = True,
     ) -> None:
         """With `leaps`, make equal steps at once: same instants, one record for all. With `keep`, keep all steps as
@@ -121,7 +128,7 @@ class VirtualNode(VirtualDriver):
         self.outcomes: dict[str, Outcome] = {}
         self.records: list[StepRecord] = []
         self.scheduler = Scheduler(limits, rules)
-        self._observer = observer or Observer[Outcome, Any]()
+        self._observer = observer or VirtualObserver()
         self._timeline: Timeline | None = [] if keep else None
         tokens = TokenCounter()
         engine = Engine(index, planner=self.scheduler, pricer=pricer, tier=tier, tokens=tokens, sink=self._note)
@@ -175,6 +182,7 @@ class VirtualNode(VirtualDriver):
             self._timeline.append((self._tokens.given, ends_s))
         news = [(self.outcomes[chunk.request_id], chunk) for chunk in release.chunks]
         self._observer.on_release(release, news)
+        self._observer.on_tokens(self._tokens.given, ends_s)
         for outcome, chunk in news:
             self._note_chunk(outcome, chunk, ends_s)
         if release.record is not None:

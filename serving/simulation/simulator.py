@@ -20,7 +20,7 @@ from serving.device.device_spec import DeviceLimits, DeviceSpec
 from serving.device.fleet_limits import check_faults, context_held, limits_in_condition, load_fleet
 from serving.device.scheduler_config import limits_of, rules_of
 from serving.device.slow_tier import SlowTier
-from serving.observer import Broadcast
+from serving.observer import Observer
 from serving.policies.router import Router
 from serving.policies.routing import RoutingPolicy
 from serving.policies.step_options import StepOptions
@@ -28,7 +28,7 @@ from serving.scenario.active_faults import ActiveFaults, Effect, FaultAction, ti
 from serving.scenario.faults import Fault, FaultEvent
 from serving.scenario.scenario import Scenario
 from serving.simulation.fault_timeline import FaultTimeline
-from serving.simulation.node import NOWHERE, Outcome, VirtualDevice, VirtualNode, VirtualObserver
+from serving.simulation.node import NOWHERE, Outcome, VirtualBroadcast, VirtualDevice, VirtualNode, VirtualObserver
 from serving.simulation.recorded_texts import recorded
 from serving.simulation.virtual_admission import VirtualAdmission
 from serving.simulation.virtual_driver import ARRIVES, Due
@@ -108,10 +108,10 @@ class Simulator:
         self._context = context_held(scenario, fleet)
         rules = AdmissionRules.of(scenario, self._context, forecasts)
         self._admission, self._ends = VirtualAdmission(rules, scenario.api_keys), EndQueue(self._router)
-        observers: list[VirtualObserver] = [self._ends, self._admission, *filter(None, [observer])]
+        observers: list[Observer[Outcome, VirtualDevice]] = [self._ends, self._admission, *filter(None, [observer])]
         if forecasts:
             observers.append(ForecastFeed(rules.forecast, scenario, lambda: self._now_s))
-        self._observer = Broadcast(observers)
+        self._observer = VirtualBroadcast(observers)
         # The instant of the last arrival or fault.
         self._now_s = 0.0
         check_faults(scenario, [spec for spec, _ in fleet], self._context)

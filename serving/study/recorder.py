@@ -1,13 +1,13 @@
 """Recorder: an observer of a run that keeps one row a request, a timeline, and sums over steps."""
 
 from collections import Counter, defaultdict
-from math import ceil, exp, floor, log
 from operator import add
 
 from device_model.step import Energy
 from serving.refusals import Refusal
 from serving.simulation.node import Outcome, VirtualDevice, VirtualObserver
 from serving.study.measures.targets import Targets
+from serving.study.measures.token_gaps import TokenGaps
 from serving.study.tables import Rows
 from serving.study.timeline import Timeline
 from serving.types import NEVER, StepRecord
@@ -46,8 +46,6 @@ STEP_SUMS = (
     "cached_tokens",
 )
 NO_ENERGY = tuple(0.0 for _ in Energy._fields)
-GRAIN = log(1.01)
-LEAST_S = 1e-9
 
 
 class Recorder(VirtualObserver):
@@ -68,11 +66,15 @@ class Recorder(VirtualObserver):
         self.mode_changes = 0
         self._mode: dict[int, str] = {}
         self.last_s = 0.0
-        # Sequences by how long a step was that gave them tokens: in grains of 1 %.
-        self._itl: Counter[int] = Counter()
+        self.gaps = TokenGaps(from_s, to_s)
+
+    def on_tokens(self, given: dict[str, int], ends_s: list[float]) -> None:
+        """Record how long who got tokens had waited for them."""
+        self.gaps.add(given, ends_s)
 
     def on_finish(self, flight: Outcome) -> None:
         """Record a request that has all its tokens."""
+        self.gaps.end(flight.request.id)
         at_s, ttft_limit_s, tpot_limit_s = flight.request.arrival_s, *self._targets.of(flight)
         ttft_s, tpot_s = flight.ttft_s, flight.tpot_s
         self.last_s = max(self.last_s, flight.last_s)
@@ -82,6 +84,7 @@ class Recorder(VirtualObserver):
     def on_refusal(self, refusal: Refusal, flight: Outcome | None) -> None:
         """Record a request that was refused."""
         assert flight is not None, "virtual time knows whom it refuses"
+        self.gaps.end(flight.request.id)
         self._add(flight, (None,) * 4, str(refusal.reason), (False, False))
 
     def _add(
@@ -105,20 +108,10 @@ class Recorder(VirtualObserver):
         self.joules += sum(record.energy_j)
         self.busy_s[record.device] += record.latency_s
         self.sequence_s += record.batch * record.latency_s
-        if record.decoding:  # What prefills beside it gets no token, or its first.
-            # Of a step that is so late that instants don't tell its ends apart, nothing is known.
-            step_s = record.latency_s / record.steps or LEAST_S
-            self._itl[round(log(step_s) / GRAIN)] += record.decoding * self._judged_steps(record, step_s)
         if record.phase == "decode":
             self.mode_s[record.mode] += record.latency_s
             self.mode_changes += self._mode.get(record.device, record.mode) != record.mode
             self._mode[record.device] = record.mode
-
-    def _judged_steps(self, record: StepRecord, step_s: float) -> int:
-        """Return how many of equal steps end in the window in which requests are judged."""
-        before = max(0, ceil((self.from_s - record.start_s) / step_s) - 1)
-        until = min(record.steps, (self.to_s - record.start_s) / step_s)
-        return max(0, floor(until) - before)
 
     def on_change(self, device: VirtualDevice) -> None:
         """Record that a device is lost, for ever as far as is known, or that it is there, perhaps again."""
@@ -134,18 +127,3 @@ class Recorder(VirtualObserver):
         """Return the seconds of the run in which a device was present."""
         gone_s = [min(until_s, self.last_s) - since_s for index, since_s, until_s in self._gone if index == device]
         return self.last_s - sum(max(0.0, each) for each in gone_s)
-
-    def itl_s(self, share: float) -> float:
-        """Return the inter-token latency that a `share` of tokens stay within, to 1 %; each step's length counts for
-        its tokens, if it ends while requests are judged."""
-        left = share * self._itl.total()
-        for grain, count in sorted(self._itl.items()):
-            left -= count
-            if left <= 0:
-                return exp(grain * GRAIN)
-        return 0.0
-
-    def itl_within(self, limit_s: float) -> float:
-        """Return the share of tokens whose inter-token latency is at most `limit_s`, to 1 %; 1 without any."""
-        within = sum(count for grain, count in self._itl.items() if exp(grain * GRAIN) <= limit_s)
-        return within / self._itl.total() if self._itl.total() else 1.0

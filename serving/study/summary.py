@@ -41,8 +41,8 @@ COLUMNS = {
     "e2e_p99_s": "",
     "queue_mean_s": "from arrival to first step",
     "queue_p99_s": "",
-    "itl_p50_s": "time between tokens: of the step that gave one, in the window that is judged, to 1 %; tokens that SD "
-    "gives at once count once",
+    "itl_p50_s": "time from a request's token to its next one, of those in the window that is judged, to 1 %; tokens "
+    "that SD gives at once count once",
     "itl_p99_s": "",
     "span_s": "from 0 to the last token",
     "served_per_s": "requests per second of the span",
@@ -127,9 +127,11 @@ def _latencies(recorder: Recorder, requests: bytes, wanted: Sequence[Percentile]
         percents = list(dict.fromkeys(each.percent for each in wanted if each.metric == metric))
         limits = [target for target in targets.percentiles if target.percentile.metric == metric]
         if metric == ITL:
-            row |= {Percentile(metric, each).figure: recorder.itl_s(each / 100) for each in percents}
+            row |= {Percentile(metric, each).figure: recorder.gaps.within_s(each / 100) for each in percents}
             served = bool((judged & ~refused).any())
-            row |= {target.attainment: recorder.itl_within(target.limit_s) if served else 0.0 for target in limits}
+            row |= {
+                target.attainment: recorder.gaps.share_within(target.limit_s) if served else 0.0 for target in limits
+            }
             continue
         # A single token has no time per output token.
         counts = judged & ~refused & (column(requests, "output_tokens") > 1 if metric == "tpot" else True)
