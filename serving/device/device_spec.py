@@ -42,8 +42,8 @@ SHORT, LONG = 256, 1024
 class DeviceLimits(NamedTuple):
     """A device's figures for admission and scheduling: tokens that its KV cache holds, tokens that may be spilled
     beside it, the longest context, LPDDR bandwidth when nothing throttles it (bytes/s), seconds per decoded token of a
-    lone request, prefill seconds of a prompt (`prefill_base_s` + tokens x `prefill_token_s`), the deepest draft, and
-    whether its engine plans a step while the one before it runs."""
+    lone request, prefill seconds of a prompt (`prefill_base_s` + tokens x `prefill_token_s`), the deepest draft,
+    whether its engine plans a step while the one before it runs, and the watts that it draws whatever it does."""
 
     kv_capacity_tokens: int
     spill_tokens: int
@@ -54,6 +54,7 @@ class DeviceLimits(NamedTuple):
     prefill_token_s: float
     deepest: int
     schedules_ahead: bool
+    static_w: float
 
 
 class Followed(NamedTuple):
@@ -212,6 +213,7 @@ class DeviceSpec(NamedTuple):
             prefill_token_s=token_s,
             deepest=step_options.deepest,
             schedules_ahead=device.schedules_ahead,
+            static_w=device.static_w,
         )
 
     def _expert_placement(self, model: StepModel, device: RooflineDevice) -> ExpertPlacement | None:

@@ -6,11 +6,12 @@ from operator import add
 from device_model.step import Energy
 from serving.refusals import Refusal
 from serving.simulation.node import Outcome, VirtualDevice, VirtualObserver
+from serving.study.measures.presence import Presence
 from serving.study.measures.targets import Targets
 from serving.study.measures.token_gaps import TokenGaps
 from serving.study.tables import Rows
 from serving.study.timeline import Timeline
-from serving.types import NEVER, StepRecord
+from serving.types import StepRecord
 
 REQUEST_COLUMNS = {
     "request": "str",
@@ -53,14 +54,13 @@ class Recorder(VirtualObserver):
 
     def __init__(self, targets: Targets, from_s: float, to_s: float) -> None:
         self._targets, self.from_s, self.to_s = targets, from_s, to_s
-        self._gone: list[tuple[int, float, float]] = []
+        self.presence = Presence()
         self.requests = Rows(REQUEST_COLUMNS)
         self.timeline = Timeline()
         self.sums: Counter[str] = Counter()
         self.energy_j = NO_ENERGY
         # Step by step, not part by part: the last digits stay what they were.
         self.joules = 0.0
-        self.busy_s: defaultdict[int, float] = defaultdict(float)
         self.mode_s: defaultdict[str, float] = defaultdict(float)
         self.sequence_s = 0.0
         self.mode_changes = 0
@@ -106,7 +106,7 @@ class Recorder(VirtualObserver):
             self.sums[name] += getattr(record, name)
         self.energy_j = tuple(map(add, self.energy_j, record.energy_j))
         self.joules += sum(record.energy_j)
-        self.busy_s[record.device] += record.latency_s
+        self.presence.work(record.device, record.start_s, record.latency_s)
         self.sequence_s += record.batch * record.latency_s
         if record.phase == "decode":
             self.mode_s[record.mode] += record.latency_s
@@ -114,16 +114,5 @@ class Recorder(VirtualObserver):
             self._mode[record.device] = record.mode
 
     def on_change(self, device: VirtualDevice) -> None:
-        """Record that a device is lost, for ever as far as is known, or that it is there, perhaps again."""
-        if not device.serving:
-            self._gone.append((device.index, device.at_s, NEVER))
-            return
-        self._gone = [
-            (index, since_s, device.at_s if index == device.index and until_s == NEVER else until_s)
-            for index, since_s, until_s in self._gone
-        ]
-
-    def there_s(self, device: int) -> float:
-        """Return the seconds of the run in which a device was present."""
-        gone_s = [min(until_s, self.last_s) - since_s for index, since_s, until_s in self._gone if index == device]
-        return self.last_s - sum(max(0.0, each) for each in gone_s)
+        """Record that a device is lost, that it is there, perhaps again, or that it is in another condition."""
+        self.presence.change(device)

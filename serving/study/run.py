@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from serving.device.device_spec import DeviceSpec
 from serving.scenario.scenario import Scenario
 from serving.simulation.play import play
 from serving.study.measures.percentiles import Percentile
@@ -70,17 +69,8 @@ def simulate(
     play(workload, scenario, observer=recorder)
     wall_s = perf_counter() - began_s
     requests = recorder.requests.close()
-    found = summary(recorder, requests, _static_w(scenario), targets, percentiles) | {"wall_s": wall_s}
+    found = summary(recorder, requests, targets, percentiles) | {"wall_s": wall_s}
     return Run(found, requests, recorder.timeline.rows())
-
-
-def _static_w(scenario: Scenario) -> list[float]:
-    """Return the static power of each device, in watts."""
-    watts: dict[Any, float] = {}
-    for member in scenario.members:
-        if member not in watts:
-            watts[member] = DeviceSpec.of(scenario, member).load().device.static_w
-    return [watts[member] for member in scenario.members]
 
 
 def pack(run: Run) -> bytes:

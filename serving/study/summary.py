@@ -90,18 +90,12 @@ def is_figure(name: str) -> bool:
     return name in COLUMNS or name in COSTS or any(map(percentile_of, (name, of_target)))
 
 
-def summary(
-    recorder: Recorder, requests: bytes, static_w: list[float], targets: Targets, more: Sequence[Percentile] = ()
-) -> Row:
-    """Return a run's figures by name: latencies and attainment of the judged requests, the rest of all. `static_w` is
-    each device's static power, in watts; `more` percentiles are wanted beside the usual ones and the `targets`'."""
+def summary(recorder: Recorder, requests: bytes, targets: Targets, more: Sequence[Percentile] = ()) -> Row:
+    """Return a run's figures by name: latencies and attainment of the judged requests, the rest of all. `more`
+    percentiles are wanted beside the usual ones and the `targets`'."""
     usual = [Percentile(metric, percent) for metric, percents in USUAL.items() for percent in percents]
     wanted = [*usual, *(target.percentile for target in targets.percentiles), *more]
-    return (
-        _of_requests(requests)
-        | _latencies(recorder, requests, wanted, targets)
-        | _of_steps(recorder, requests, static_w)
-    )
+    return _of_requests(requests) | _latencies(recorder, requests, wanted, targets) | _of_steps(recorder, requests)
 
 
 def _of_requests(requests: bytes) -> Row:
@@ -148,13 +142,12 @@ def _latencies(recorder: Recorder, requests: bytes, wanted: Sequence[Percentile]
     return row
 
 
-def _of_steps(recorder: Recorder, requests: bytes, static_w: list[float]) -> Row:
+def _of_steps(recorder: Recorder, requests: bytes) -> Row:
     span_s = recorder.last_s or 1.0
     judged, ok = column(requests, "judged"), column(requests, "ttft_ok") & column(requests, "tpot_ok")
     tokens, prompt = int(column(requests, "output_tokens").sum()), int(column(requests, "prompt_tokens").sum())
-    there_s = [recorder.there_s(index) for index in range(len(static_w))]
-    busy_s = [min(recorder.busy_s[index], there) for index, there in enumerate(there_s)]
-    idle_j = sum((there - busy) * watts for there, busy, watts in zip(there_s, busy_s, static_w, strict=True))
+    there_s, busy_s = recorder.presence.there_s(recorder.last_s), recorder.presence.busy_s(recorder.last_s)
+    idle_j = recorder.presence.idle_j(recorder.last_s)
     joules, sums = recorder.joules + idle_j, recorder.sums
     decoding_s = sum(recorder.mode_s.values())
     window_s = min(recorder.to_s, span_s) - recorder.from_s
@@ -172,8 +165,8 @@ def _of_steps(recorder: Recorder, requests: bytes, static_w: list[float]) -> Row
         "power_w": joules / span_s,
         "j_per_token": joules / max(1, tokens),
         "step_j_per_token": recorder.joules / max(1, tokens),
-        "busy_share": sum(busy_s) / (sum(there_s) or 1.0),
-        "batch_mean": recorder.sequence_s / (sum(busy_s) or 1.0),
+        "busy_share": busy_s / (there_s or 1.0),
+        "batch_mean": recorder.sequence_s / (busy_s or 1.0),
         "sd_share": recorder.mode_s["sd"] / (decoding_s or 1.0),
         "mode_changes": recorder.mode_changes,
         "hit_rate": sums["expert_hits"] / (sums["expert_lookups"] or 1.0),
