@@ -3,6 +3,7 @@
 import hashlib
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from serving.workload.spec import Workload, workload_of
 from serving.workload.table import WorkloadError, WorkloadTable
 
 VARIANT, SEED = "variant", "seed"
+NOBODY = "No request arrives"
 # Keys of a workload that name another file.
 FILES = ("file", "tokenizer")
 # Beside a token model's weights, and all of it that virtual time reads, for it makes no text; but drafts that are
@@ -83,16 +85,19 @@ class Point:
         """Carry it out. Raises what `simulate` raises."""
         window = {"from_s": self.from_s, "to_s": self.to_s}
         run = simulate(self.scenario, self.workload_made(), self.targets, **window, percentiles=self.percentiles)
-        if run.summary["requests"] and not run.summary["judged"]:
+        if not run.summary["judged"]:
             raise WorkloadError(self._none_judged(run.requests.arrival_s.max()))
         return run
 
     def _none_judged(self, last_s: float) -> str:
-        """Return the sentence that nobody came in the window of those that are judged, and what to do about it."""
+        """Return the sentence that nobody came in the window of those that are judged, and what to do about it; of a
+        run without a request `last_s` is no number."""
+        if isnan(last_s):
+            return f"{NOBODY} before the workload ends: let it last longer (`duration_s`), or more come."
         window = f"from {self.from_s:g} s (`judge.from_s`)" + (f" to {self.to_s:g} s" if self.to_s < NEVER else "")
         longer = self.requests is not None and last_s < self.from_s
         do = f" It is cut to {self.requests} requests: give more (--requests), or lower `from_s`." if longer else ""
-        return f"No request arrives in the window of `judge`, {window}; the last one arrives at {last_s:g} s.{do}"
+        return f"{NOBODY} in the window of `judge`, {window}; the last one arrives at {last_s:g} s.{do}"
 
     def row(self, run: Run) -> Row:
         """Return the figures of its run, with those of its cost, which are no part of the run."""
@@ -117,6 +122,11 @@ class Point:
                 f"{self.workload.path}: the workload has neither `requests` nor `duration_s`: one says where it ends."
             )
         return workload.at_load(self.load)
+
+
+def is_of_nobody(error: str) -> bool:
+    """Tell whether a point failed because none of its requests is judged."""
+    return error.startswith(NOBODY)
 
 
 def shown(value: Any) -> str:

@@ -1,6 +1,7 @@
 """Answers of a study as JSON, and as a table for a narrow terminal: the figures that matter, in their units."""
 
 from collections.abc import Callable, Collection, Iterator
+from math import isfinite
 from typing import Any
 
 from rich.console import Console
@@ -128,4 +129,6 @@ def _cell(name: str, value: Any) -> str:
         return FIGURES[name][1](value)
     if percentile_of(name):
         return duration(value)
-    return f"x {value:.3f}" if name.endswith(BASE) else shown(value)
+    if name.endswith(BASE):
+        return f"x {value:.3f}" if isfinite(value) else "-"
+    return shown(value)

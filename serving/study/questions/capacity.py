@@ -9,17 +9,18 @@ Several seeds are judged together, at the same loads; then the search goes on fo
 so that the answer has the range of capacities that the seeds have by themselves.
 """
 
-from collections.abc import Generator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Generator
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from math import sqrt
-from typing import NamedTuple, Self
+from typing import Self
 
 from serving.study.axes import LOAD, Settings
 from serving.study.measures.targets import ATTAINMENT, SHARE, Targets
 from serving.study.point import SEED, Point, shown
 from serving.study.point_factory import point_of
-from serving.study.questions import asked_of, closeness, first_error, pooled, row_of, settings_of
+from serving.study.questions import asked_of, closeness, pooled, row_of, settings_of
+from serving.study.questions.climb import SHORT, UNJUDGED, Climb, LoadTrial
 from serving.study.study import Finding, Inquiry, Study
 from serving.study.summary import LEAST, MOST, SEEDS, Row
 from serving.toml_table import FACTOR, AllowedNumber, TomlTable
@@ -40,47 +41,11 @@ FIGURES = (
 )
 USUAL = 10  # points that it takes to find a load to 2 %, from one that is wrong by a factor of four
 ALONE = 3  # and then one seed's own, from what was tried with all
-# A workload that ends after so many requests arrives no faster at twice the load once all of it comes at once; or it
-# does, in an open loop for ever, and is served no faster, as what is late is over before it is too late.
-SAME = 1.05
-SHORT = "workload too short"
+REFUSED = "requests turned away"
 BEYOND = "none up to"
 USERS, OFFERED = "users", "offered_per_s"
 # How many doublings a dip may last, and what of the attainment is left in one at least.
 DIP, NOT_FAR = 2, 0.6
-
-
-class LoadTrial(NamedTuple):
-    """A load that was tried (of a closed loop: a number of users), how close it comes to the targets, and its findings,
-    one a seed."""
-
-    load: float
-    closeness: float
-    findings: list[Finding]
-    users: int | None
-
-    @property
-    def holds(self) -> bool:
-        """Tell whether the targets are kept."""
-        return self.closeness >= 1
-
-
-@dataclass(slots=True)
-class Climb:
-    """The way to the highest load that holds with some seeds together: the loads that were tried, and why it ended
-    before that was known, if it did."""
-
-    seeds: tuple[int | None, ...]
-    tried: list[LoadTrial] = field(default_factory=list)
-    short: bool = False
-    error: str = ""
-
-    def alone(self, needs: Mapping[str, float]) -> list["Climb"]:
-        """Return what is known of each seed by itself."""
-        return [
-            Climb((seed,), [_judged(each.load, each.findings[place : place + 1], needs) for each in self.tried])
-            for place, seed in enumerate(self.seeds)
-        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,13 +109,13 @@ class Capacity:
 
     def _climb(self, study: Study, settings: Settings) -> Inquiry:
         """Find the highest load that holds with all seeds together, and then with each of them."""
-        together = Climb(study.seeds or (None,))
+        together = Climb(study.seeds or (None,), self.needs(study.targets))
         yield from self._climb_all(study, settings, [together])
         if together.error:
             return row_of(settings, error=together.error)
         row = self._answer(study, settings, together)
         if len(together.seeds) > 1 and row[LOAD] and not together.short:
-            alone = together.alone(self.needs(study.targets))
+            alone = together.alone()
             yield from self._climb_all(study, settings, alone)
             if error := next((each.error for each in alone if each.error), ""):
                 return row_of(settings, error=error)
@@ -160,39 +125,34 @@ class Capacity:
         self, study: Study, settings: Settings, climbs: list[Climb]
     ) -> Generator[list[Point], list[Finding], None]:
         """Go on with all climbs side by side, until each of them has ended."""
-        needs = self.needs(study.targets)
         while asked := [(each, points) for each in climbs if (points := self._wanted(study, settings, each))]:
             findings = yield [point for _, points in asked for point in points]
             for climb, points in asked:
                 mine, findings = findings[: len(points)], findings[len(points) :]
-                climb.error = first_error(mine)
-                if not climb.error:
-                    before = max(climb.tried, default=None)
-                    climb.tried.append(_judged(points[0].load, mine, needs))
-                    climb.short = before is not None and climb.tried[-1].holds and _is_as_much(before, climb.tried[-1])
+                climb.learn(points[0].load, mine)
 
     def _wanted(self, study: Study, settings: Settings, climb: Climb) -> list[Point]:
         """Return what is to be tried next, a point a seed: more load while it holds, and past a fall that may be a dip,
         otherwise less, and then between both. Nothing once the highest load that holds is known, or can't be."""
-        if climb.error or climb.short:
+        if climb.ended:
             return []
-        load = self._next(climb.tried) if climb.tried else min(max(1.0, self.least), self.most)
+        load = self._next(climb) if climb.tried else min(max(1.0, self.least), self.most)
         if load is None:
             return []
         points = [point_of(study, settings | {LOAD: load}, seed) for seed in climb.seeds]
         users = points[0].users
         if users is None or all(each.users != users for each in climb.tried):
             return points
-        between, one = _users_between(climb.tried), replace(points[0], load=1.0).users
+        between, one = climb.users_between(), replace(points[0], load=1.0).users
         if between is None or one is None:
             return []
         return [point_of(study, settings | {LOAD: between / one}, seed) for seed in climb.seeds]
 
-    def _next(self, tried: list["LoadTrial"]) -> float | None:
+    def _next(self, climb: Climb) -> float | None:
         """Return the load to try next; None once the highest load that holds is known to the tolerance."""
-        below, above = _edge(tried)
-        highest = max(tried)
-        if highest.load < self.most and (highest.holds or self._may_be_a_dip(tried)):
+        below, above = climb.edge()
+        highest = max(climb.tried)
+        if highest.load < self.most and (highest.holds or self._may_be_a_dip(climb.tried)):
             return min(highest.load * 2, self.most)
         if above is None:
             return None
@@ -200,7 +160,7 @@ class Capacity:
             return None if above.load <= self.least else max(above.load / 2, self.least)
         return None if above.load / below.load <= 1 + self.tolerance else sqrt(below.load * above.load)
 
-    def _may_be_a_dip(self, tried: list["LoadTrial"]) -> bool:
+    def _may_be_a_dip(self, tried: list[LoadTrial]) -> bool:
         """Tell whether the highest load failed by little, and not twice in a row: a device that changes its mode may
         serve more load better."""
         failed = list(takewhile(lambda each: not each.holds, sorted(tried, reverse=True)))
@@ -208,25 +168,36 @@ class Capacity:
 
     def _answer(self, study: Study, settings: Settings, climb: Climb) -> Row:
         # Where more load brings nothing, the least of which that is so says the most.
-        tried, why = (climb.tried[:-1], SHORT) if climb.short else (climb.tried, f"{BEYOND} {self.most:g}")
-        below, above = _edge(tried)
+        why = climb.short or f"{BEYOND} {self.most:g}"
+        below, above = climb.edge()
         limit = self._limit(study.targets, above.findings) if above else why
         if below is None:
-            return row_of(settings, load=0.0, limit=f"{limit} even at {self.least:.3g}")
+            return row_of(settings, load=0.0, limit=f"{limit} even {_at(min(climb.tried))}")
         figures = {name: pooled(below.findings, name) for name in FIGURES} | asked_of(study, below.findings)
         users = {} if below.users is None else {USERS: below.users}
-        dips = sorted(each.load for each in tried if each.load < below.load and not each.holds)
+        dips = sorted(each.load for each in climb.tried if each.load < below.load and not each.holds)
         lower = f", and misses it at {shown(dips[0])} too" if dips else ""
         return row_of(settings, load=below.load, **users, **figures, limit=limit + lower)
 
     def _limit(self, targets: Targets, findings: list[Finding]) -> str:
-        """Name the target that a load's requests miss most."""
+        """Name the target that a load's requests miss most, or what keeps most of them from any."""
         percentiles = {target.attainment: target.percentile.title for target in targets.percentiles}
         worst = min(self.needs(targets).items(), key=lambda need: closeness(findings, dict([need])))[0]
         if worst in percentiles:
             return percentiles[worst]
-        ttft, tpot = pooled(findings, "ttft_attainment"), pooled(findings, "tpot_attainment")
-        return "TTFT" if ttft < tpot else "TPOT" if tpot < ttft else "TTFT and TPOT"
+        refused = pooled(findings, "refused") / (pooled(findings, "requests") or 1.0)
+        late = {name: 1.0 - refused - pooled(findings, f"{name.lower()}_attainment") for name in ("TTFT", "TPOT")}
+        if refused > max(late.values()):
+            return REFUSED
+        ttft, tpot = late.values()
+        return "TTFT" if ttft > tpot else "TPOT" if tpot > ttft else "TTFT and TPOT"
+
+
+def _at(trial: LoadTrial) -> str:
+    """Say which load was tried."""
+    if trial.users is None:
+        return f"at {trial.load:.3g}"
+    return f"with {trial.users} user{'s' if trial.users > 1 else ''}"
 
 
 def held_by_seed(study: Study, row: Row, findings: list[Finding]) -> dict[int | None, float]:
@@ -245,6 +216,11 @@ def held_by_seed(study: Study, row: Row, findings: list[Finding]) -> dict[int | 
 def is_short(row: Row) -> bool:
     """Tell whether a capacity's workload is too short to tell it."""
     return str(row.get("limit", "")).startswith(SHORT)
+
+
+def leaves_nobody(row: Row) -> bool:
+    """Tell whether a capacity's workload has no request to judge at more load."""
+    return str(row.get("limit", "")).startswith(UNJUDGED)
 
 
 def is_beyond(row: Row) -> bool:
@@ -268,33 +244,3 @@ def _with_range(study: Study, row: Row, findings: list[Finding]) -> Row:
     ends = {f"{figure}{LEAST}": min(held.values()), f"{figure}{MOST}": max(held.values())}
     place = list(row).index(figure) + 1
     return dict([*list(row.items())[:place], *ends.items(), *list(row.items())[place:], (SEEDS, len(held))])
-
-
-def _judged(load: float, findings: list[Finding], needs: Mapping[str, float]) -> LoadTrial:
-    return LoadTrial(load, closeness(findings, needs), findings, findings[0].point.users)
-
-
-def _edge(tried: list["LoadTrial"]) -> tuple["LoadTrial | None", "LoadTrial | None"]:
-    """Return the highest load that holds, and the lowest failed one above it."""
-    below = max((each for each in tried if each.holds), default=None)
-    above = min((each for each in tried if below is None or each.load > below.load), default=None)
-    return below, above
-
-
-def _users_between(tried: list["LoadTrial"]) -> int | None:
-    """Return the number of users in the middle between the most that hold and the next that don't; None if there is
-    none between."""
-    below, above = _edge(tried)
-    if below is None or above is None or below.users is None or above.users is None:
-        return None
-    return (below.users + above.users) // 2 if above.users - below.users > 1 else None
-
-
-def _is_as_much(before: "LoadTrial", now: "LoadTrial") -> bool:
-    """Tell whether doubling the load brought no more requests per second, or had no more of them served."""
-    doubled = before.holds and now.load >= 2 * before.load  # a last step to the most that is allowed may be small
-    return doubled and any(_rate(now, name) < SAME * _rate(before, name) for name in ("offered_per_s", "served_per_s"))
-
-
-def _rate(trial: "LoadTrial", name: str) -> float:
-    return pooled(trial.findings, name)

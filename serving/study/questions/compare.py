@@ -1,6 +1,7 @@
 """Compare: each variant against a baseline, under the same requests, at each place on the axes."""
 
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Self
 
 from serving.study.measures.targets import Targets
@@ -68,5 +69,11 @@ def _against(pairs: list[tuple[Finding, Finding]]) -> Row:
     return row
 
 
+def is_comparable(row: Row) -> bool:
+    """Tell whether the baseline and the variant of an answer both served somebody: else there is nothing to set beside
+    each other."""
+    return 0 < float(row["tokens_per_s /base"]) < inf
+
+
 def _ratio(value: float, base: float) -> float:
-    return value / base if base else 1.0 if value == base else float("inf")
+    return value / base if base else 1.0 if value == base else inf

@@ -4,8 +4,8 @@ from serving.simulation.seed_noise import percent, within_noise
 from serving.study.axes import LOAD
 from serving.study.point import VARIANT
 from serving.study.questions import by_settings, closeness
-from serving.study.questions.capacity import Capacity, is_beyond, is_short
-from serving.study.questions.compare import Compare
+from serving.study.questions.capacity import Capacity, is_beyond, is_short, leaves_nobody
+from serving.study.questions.compare import Compare, is_comparable
 from serving.study.questions.lead import Lead, held_by, ranked
 from serving.study.questions.search import Search
 from serving.study.questions.sweep import Sweep
@@ -58,10 +58,10 @@ def _too_short(results: Results, short: list[Row], count: int) -> str:
     served = f" than {_rate(SERVED, short[0])}" if count == 1 and SERVED in short[0] else ""
     cut = results.study.requests
     longer = f"it is cut to {cut} requests: give more" if cut else "give it more `requests`, or a longer `duration_s`"
-    return (
-        f"The workload is too short to tell what {which} {holds}: at twice the load hardly more{served} is served, and "
-        f"the targets are kept to its end ({longer})."
-    )
+    why = f"hardly more{served} is served, and the targets are kept to its end"
+    if all(map(leaves_nobody, short)):
+        why, longer = "nobody comes in the window of `judge`", f"{longer}; or lower `from_s`"
+    return f"The workload is too short to tell what {which} {holds}: at twice the load {why} ({longer})."
 
 
 def _ranked(results: Results, held: list[Row], alone: bool, others: bool) -> str:
@@ -202,15 +202,18 @@ def _compare(results: Results, rows: list[Row]) -> str:
     question = results.study.question
     assert isinstance(question, Compare)
     others = [name for name in results.study.variants if name != question.baseline]
+    known = [row for row in rows if is_comparable(row)]
+    nowhere = "" if len(known) == len(rows) else "Where one of both serves nobody, nothing is compared."
     ratios = [
-        f"{name} has {_spans([row for row in rows if row[VARIANT] == name])}"
+        f"{name} has {_spans([row for row in known if row[VARIANT] == name])}"
         for name in others[:MOST_NAMED]
-        if any(row[VARIANT] == name for row in rows)
+        if any(row[VARIANT] == name for row in known)
     ]
     left = len(others) - MOST_NAMED
     more = f"; and {left} {'variant' if left == 1 else 'variants'} more" if left > 0 else ""
     varies = "" if len(results.study.seeds) > 1 else _varies("these vary")
-    return f"Beside {question.baseline}: {'; '.join(ratios)}{more}.{varies}" if ratios else ""
+    beside = f"Beside {question.baseline}: {'; '.join(ratios)}{more}." if ratios else ""
+    return f"{' '.join(filter(None, (beside, nowhere)))}{varies if ratios else ''}"
 
 
 def _spans(rows: list[Row]) -> str:

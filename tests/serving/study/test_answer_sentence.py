@@ -46,6 +46,15 @@ def ran(folder: Path, text: str) -> Results:
             r"stratum-s has the least TPOT p75 of 2 places: .* ms\.",
         ),
         (
+            'question = "compare"\nvariants.short.max_model_len = 105\nvariants.long.tau = 2\n'
+            'axes."workload.prompt" = [30, 100]\n',
+            r"Beside short: long has .*energy\. Where one of both serves nobody, nothing is compared\. One seed",
+        ),
+        (
+            'question = "capacity"\nslo.tpot_ms = 1000\njudge.from_s = 5\n',
+            r"The workload is too short to tell what it holds: at twice the load nobody comes in the window of `judge`",
+        ),
+        (
             'question = "compare"\nvariants.plain = { mode = "fixed-ar" }\nvariants.drafts = { mode = "fixed-sd" }\n',
             r"Beside plain: drafts has as much goodput, .* times the TPOT p99 and .* times the energy\. "
             r"One seed cannot tell how far these vary: several can, as `seeds = \[0, 1, 2\]`\.$",

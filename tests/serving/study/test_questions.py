@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from serving.study.point import NOBODY
+from serving.study.questions.compare import is_comparable
 from serving.study.spec import load_study
 from serving.study.study import Finding, Inquiry, Study
 from serving.study.summary import COLUMNS, Row
@@ -74,6 +76,50 @@ def test_capacity_counts_users_one_by_one(tmp_path: Path) -> None:
     )
     assert answer is not None and answer["users"] == 23
     assert len(findings) < 12
+
+
+def test_capacity_is_what_held_where_more_load_leaves_nobody_to_judge(tmp_path: Path) -> None:
+    asked = study(tmp_path, 'question = "capacity"\njudge.from_s = 30\n')
+    (inquiry,) = asked.question.inquiries(asked)
+    late = f"{NOBODY} in the window of `judge`, from 30 s (`judge.from_s`)."
+    answer, _ = ask(inquiry, lambda at: late if at["load"] > 4 else row(attainment=1.0, offered_per_s=at["load"]))
+    assert answer is not None and (answer["load"], answer["limit"]) == (4.0, "workload too short: nobody left to judge")
+
+
+def test_capacity_is_nothing_where_less_load_leaves_nobody_to_judge(tmp_path: Path) -> None:
+    asked = study(tmp_path, 'question = "capacity"\n')
+    (inquiry,) = asked.question.inquiries(asked)
+    nobody = f"{NOBODY} before the workload ends."
+    figures = {"attainment": 0.2, "ttft_attainment": 0.2}
+    answer, _ = ask(inquiry, lambda at: nobody if at["load"] < 0.2 else row(**figures))
+    assert answer is not None and (answer["load"], answer["limit"]) == (0.0, "TTFT even at 0.25")
+
+
+def test_capacity_of_a_point_that_fails_is_its_error(tmp_path: Path) -> None:
+    asked = study(tmp_path, 'question = "capacity"\n')
+    (inquiry,) = asked.question.inquiries(asked)
+    answer, _ = ask(inquiry, lambda at: "KeyError: 'x'" if at["load"] > 1 else row(attainment=1.0))
+    assert answer is not None and answer["error"] == "KeyError: 'x'"
+
+
+def test_capacity_says_that_requests_are_turned_away(tmp_path: Path) -> None:
+    asked = study(tmp_path, 'question = "capacity"\n')
+    (inquiry,) = asked.question.inquiries(asked)
+
+    def full(at: Row) -> Row:
+        kept = min(1.0, 2 / at["load"])
+        shares = dict.fromkeys(("attainment", "ttft_attainment", "tpot_attainment"), kept)
+        return row(offered_per_s=at["load"], requests=100, refused=100 * (1 - kept), **shares)
+
+    answer, _ = ask(inquiry, full)
+    assert answer is not None and answer["limit"] == "requests turned away"
+
+
+def test_capacity_of_too_few_users_names_those_that_were_tried(tmp_path: Path) -> None:
+    asked = study(tmp_path, 'question = "capacity"\n', CLOSED)
+    (inquiry,) = asked.question.inquiries(asked)
+    answer, _ = ask(inquiry, lambda at: row(attainment=0.0, tpot_attainment=0.0))
+    assert answer is not None and (answer["load"], answer["limit"]) == (0.0, "TPOT even with 1 user")
 
 
 @examples(40)
@@ -206,6 +252,16 @@ def test_compare_puts_each_variant_beside_the_baseline_in_its_place(tmp_path: Pa
     assert [(each["variant"], each["load"]) for each in answers] == [("a", 1), ("a", 2), ("b", 1), ("b", 2)]
     assert [each["ttft_mean_s /base"] for each in answers] == [1, 1, 1.75, 1.75]
     assert (answers[3]["ttft_mean_s /base least"], answers[3]["ttft_mean_s /base most"]) == (1.5, 2.0)
+
+
+def test_compare_tells_where_nobody_is_served(tmp_path: Path) -> None:
+    asked = study(tmp_path, 'question = "compare"\nvariants.a.tau = 2\nvariants.b.tau = 3\naxes.load = [1, 2]\n')
+    nobody = dict.fromkeys(COLUMNS, 0.0) | {"judged": 100, "refused": 100}
+    findings: list[Finding] = []
+    for inquiry in asked.question.inquiries(asked):
+        findings += ask(inquiry, lambda at: nobody if (at["variant"], at["load"]) == ("a", 2) else row())[1]
+    answers = asked.question.answers(asked, [], findings)
+    assert [is_comparable(each) for each in answers] == [True, True, True, False]
 
 
 def test_sweep_names_the_best_of_those_that_keep_their_targets(tmp_path: Path) -> None:

@@ -187,10 +187,12 @@ def test_only_what_makes_sense_is_shown(tmp_path: Path) -> None:
     assert "There is no SD" in page.words and "Shown" not in page.words
 
 
-def test_a_run_without_a_request_has_figures_and_no_picture(tmp_path: Path) -> None:
+def test_a_run_without_a_request_fails_by_itself(tmp_path: Path) -> None:
     workload = WORKLOAD.replace("requests = 25", "duration_s = 1")
     results = reported(tmp_path, f'question = "sweep"\n{SLO}[axes]\nload = [0.001, 4]\n', workload)
-    assert results.points.requests[0] == 0 < results.points.requests[1] and page_of(results).titled
+    ((failed, sentence),) = results.failed
+    assert failed.load == 0.001 and "No request arrives before the workload ends" in sentence
+    assert list(results.points.load) == [4] and page_of(results).titled
     assert page_of(reported(tmp_path, f'question = "sweep"\n{SLO}[axes]\nload = [0.001]\n', workload)).titled == 0
 
 

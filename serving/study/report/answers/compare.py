@@ -1,10 +1,11 @@
 """Compare: how many times the baseline's each figure of a variant is, and how far that differs from seed to seed."""
 
 from html import escape
+from math import isfinite
 from typing import Any
 
 from serving.study.point import VARIANT
-from serving.study.questions.compare import FIGURES, Compare
+from serving.study.questions.compare import FIGURES, Compare, is_comparable
 from serving.study.report.answers import AnswerView
 from serving.study.report.answers.ratios import place, ratios_picture, settings_of
 from serving.study.report.combinations import Combination
@@ -38,10 +39,16 @@ class CompareAnswerView(AnswerView):
     def answer(self) -> str:
         """Return the answer as HTML."""
         rows = self.results.answer_rows
-        if not any(row[VARIANT] != self._baseline for row in rows):
+        others = [row for row in rows if row[VARIANT] != self._baseline]
+        if not others:
             return "<p>Nothing can be compared: points that it takes have failed.</p>"
-        seeds = len(self.study.seeds) > 1
-        return figure(ratios_picture(rows, self._baseline, list(self.study.variants), seeds)) + self._table(rows)
+        if not any(map(is_comparable, others)):
+            return (
+                f"<p>Nothing can be compared: either {escape(self._baseline)} serves nobody, or the others don't.</p>"
+                + self._table(rows)
+            )
+        seeds, known = len(self.study.seeds) > 1, [row for row in rows if is_comparable(row)]
+        return figure(ratios_picture(known, self._baseline, list(self.study.variants), seeds)) + self._table(rows)
 
     def _table(self, rows: list[Row]) -> str:
         names = list(settings_of(rows[0]))
@@ -58,7 +65,7 @@ class CompareAnswerView(AnswerView):
         return table([*heads, head], cells)
 
     def _ratio(self, row: Row, name: str) -> str:
-        if row[VARIANT] == self._baseline:
+        if row[VARIANT] == self._baseline or not isfinite(row[f"{name} /base"]):
             return ""
         least, most = (row.get(f"{name} /base {end}") for end in ("least", "most"))
         seeds = "" if least is None or most is None else f"<br><small>{times(least)} to {times(most)}</small>"

@@ -1,5 +1,7 @@
 """The picture of a comparison: each variant's figures as multiples of the baseline's, at each place."""
 
+from math import inf
+
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -28,7 +30,7 @@ def ratios_picture(rows: list[Row], baseline: str, variants: list[str], seeds: b
             places.setdefault(place(settings_of(row)), []).append(row)
     shown = list(places.values())[:MOST_PLACES]
     # What is 0 with the baseline can't be compared.
-    figures = [name for name in FIGURES if all(0 < row[f"{name} /base"] < float("inf") for row in rows)]
+    figures = [name for name in FIGURES if all(0 < each < inf for row in rows for each in _ratios(row, name))]
     title = f"How many times that of {baseline}"
     left = f" The first {len(shown)} of {len(places)} places on the axes." if len(places) > len(shown) else ""
     spans = " A line spans what lies between seeds." if seeds else ""
@@ -49,6 +51,11 @@ def settings_of(row: Row) -> Row:
 def place(settings: Row) -> str:
     """Return the place of settings on the axes, without the variant."""
     return repr(sorted((name, value) for name, value in settings.items() if name != VARIANT))
+
+
+def _ratios(row: Row, name: str) -> list[float]:
+    """Return a figure's ratio; with several seeds also the least and the most."""
+    return [row[key] for end in ("", " least", " most") if (key := f"{name} /base{end}") in row]
 
 
 def _draw(canvas: Figure, places: list[list[Row]], figures: list[str], looks: dict[str, PlotStyle]) -> None:
@@ -78,7 +85,6 @@ def _draw(canvas: Figure, places: list[list[Row]], figures: list[str], looks: di
 
 def _dots(panel: Axes, row: Row, figures: list[str], look: PlotStyle, shift: float) -> None:
     for index, name in enumerate(figures):
-        middle: float = row[f"{name} /base"]
-        ends: list[float] = [row.get(f"{name} /base {end}", middle) for end in ("least", "most")]
-        panel.plot(ends, [index + shift] * 2, color=look.colour, linewidth=1.2)
+        middle, *ends = _ratios(row, name)
+        panel.plot(ends or [middle] * 2, [index + shift] * 2, color=look.colour, linewidth=1.2)
         panel.plot([middle], [index + shift], color=look.colour, marker=look.marker)

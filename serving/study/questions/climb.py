@@ -1,0 +1,99 @@
+"""Climb: the way to the highest load that holds: the loads that were tried, and what they tell."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from serving.study.point import is_of_nobody
+from serving.study.questions import closeness, first_error, pooled
+from serving.study.study import Finding
+
+# A workload that ends after so many requests arrives no faster at twice the load once all of it comes at once; or it
+# does, in an open loop for ever, and is served no faster, as what is late is over before it is too late.
+SAME = 1.05
+SHORT = "workload too short"
+UNJUDGED = f"{SHORT}: nobody left to judge"
+
+
+class LoadTrial(NamedTuple):
+    """A load that was tried (of a closed loop: a number of users), how close it comes to the targets, and its findings,
+    one a seed."""
+
+    load: float
+    closeness: float
+    findings: list[Finding]
+    users: int | None
+
+    @property
+    def holds(self) -> bool:
+        """Tell whether the targets are kept."""
+        return self.closeness >= 1
+
+    @classmethod
+    def of(cls, load: float, findings: list[Finding], needs: Mapping[str, float]) -> "LoadTrial":
+        """Return a load's trial, judged by what is needed of which shares."""
+        return cls(load, closeness(findings, needs), findings, findings[0].point.users)
+
+
+@dataclass(slots=True)
+class Climb:
+    """The way to the highest load that holds with some seeds together: the loads that were tried, and why it ended
+    before that was known, if it did: why the workload is too `short` for more, or which run has failed."""
+
+    seeds: tuple[int | None, ...]
+    needs: Mapping[str, float]
+    tried: list[LoadTrial] = field(default_factory=list)
+    short: str = ""
+    ended: bool = False
+    error: str = ""
+
+    def alone(self) -> list["Climb"]:
+        """Return what is known of each seed by itself."""
+        return [
+            Climb(
+                (seed,),
+                self.needs,
+                [LoadTrial.of(each.load, each.findings[place : place + 1], self.needs) for each in self.tried],
+            )
+            for place, seed in enumerate(self.seeds)
+        ]
+
+    def learn(self, load: float, findings: list[Finding]) -> None:
+        """Take in what came of a load, a finding a seed. One that the workload is too short for is none that holds: it
+        has no request to judge, or brings or serves no more of them than half of it."""
+        if error := first_error(findings):
+            self.ended = True
+            # Of less load, too, nobody may come in time; what was tried before says what there is to say.
+            known = self.tried if is_of_nobody(error) else []
+            self.short = UNJUDGED if any(each.holds for each in known) else ""
+            self.error = "" if known else error
+            return
+        trial, before = LoadTrial.of(load, findings, self.needs), max(self.tried, default=None)
+        if before is not None and trial.holds and _is_as_much(before, trial):
+            self.short, self.ended = SHORT, True
+        else:
+            self.tried.append(trial)
+
+    def edge(self) -> tuple[LoadTrial | None, LoadTrial | None]:
+        """Return the highest load that holds, and the lowest failed one above it."""
+        below = max((each for each in self.tried if each.holds), default=None)
+        above = min((each for each in self.tried if below is None or each.load > below.load), default=None)
+        return below, above
+
+    def users_between(self) -> int | None:
+        """Return the number of users in the middle between the most that hold and the next that don't; None if there is
+        none between."""
+        below, above = self.edge()
+        if below is None or above is None or below.users is None or above.users is None:
+            return None
+        return (below.users + above.users) // 2 if above.users - below.users > 1 else None
+
+
+def _is_as_much(before: LoadTrial, now: LoadTrial) -> bool:
+    """Tell whether doubling the load brought no more requests per second, or had no more of them served."""
+    doubled = before.holds and now.load >= 2 * before.load  # a last step to the most that is allowed may be small
+    return doubled and any(_rate(now, name) < SAME * _rate(before, name) for name in ("offered_per_s", "served_per_s"))
+
+
+def _rate(trial: LoadTrial, name: str) -> float:
+    return pooled(trial.findings, name)
