@@ -11,7 +11,7 @@ from serving.recordings.recording import RecordedAnswer, tokenizer_of, write
 from serving.token_model.config_file import config_file
 from serving.token_model.route_format import is_routed
 from serving.token_source.route_profile import answers
-from serving.topics.names import NAMES, TOPICS
+from serving.topics.names import NAMES, TOPICS, unknown_topic
 from serving.usage_error import UsageError
 
 
@@ -74,5 +74,5 @@ def _of_line(path: Path, number: int, line: str) -> tuple[str, str]:
     except msgspec.DecodeError as error:
         raise UsageError(f"{path}, line {number}, is no prompt: {error}.") from error
     if read.topic not in ("", *NAMES):
-        raise UsageError(f"{path}, line {number}: there is no topic {read.topic!r}, but {', '.join(NAMES)}.")
+        raise UsageError(f"{path}, line {number}: {unknown_topic(read.topic)}")
     return read.topic, read.prompt

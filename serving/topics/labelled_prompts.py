@@ -7,8 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from serving.nearest_name import meant
-from serving.topics.names import NAMES
+from serving.topics.names import NAMES, unknown_topic
 from serving.usage_error import UsageError
 
 STDIN = Path("-")
@@ -52,9 +51,7 @@ def _labelled(text: str, where: str, line: int) -> LabelledPrompt:
     if "\t" not in text:
         raise UsageError(f"{where}, line {line}: there is no tab; a line is a topic, a tab, and a prompt.")
     if topic not in NAMES:
-        raise UsageError(
-            f"{where}, line {line}: there is no topic {topic!r}{meant(topic, NAMES)}; allowed are {', '.join(NAMES)}."
-        )
+        raise UsageError(f"{where}, line {line}: {unknown_topic(topic)}")
     if not prompt:
         raise UsageError(f"{where}, line {line}: the prompt is empty; a line is a topic, a tab, and a prompt.")
     return LabelledPrompt(topic, prompt, line)

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from serving.nearest_name import meant
-from serving.topics.names import NAMES
+from serving.topics.names import NAMES, unknown_topic
 from serving.workload.traces.rows import (
     NO_TIME,
     TraceRow,
@@ -47,7 +46,7 @@ def _row(path: Path, line: int, fields: dict[str, Any], block_tokens: int) -> Tr
     at, ids = fields.get("arrival_s"), fields.get("hash_ids")
     topic, *others = (str(fields.get(name) or "") for name in ("topic", "slo", "key"))
     if topic and topic not in NAMES:
-        raise bad(path, line, f"there is no topic {topic!r}{meant(topic, NAMES)}; allowed are {', '.join(NAMES)}.")
+        raise bad(path, line, unknown_topic(topic))
     return TraceRow(
         line,
         NO_TIME if at is None else seconds(at, "arrival_s", path, line),
