@@ -27,7 +27,7 @@ LOOK_S = 5.0
 CALM_S = 10.0
 # What a process may have grown by from the second third to the last: an allocator breathes.
 GROWTH = Level(rss_bytes=24 * MIB, files=8, threads=4)
-ALLOWED = ("HTTP 200", "HTTP 429", "gRPC OK", "gone")
+ALLOWED = ("HTTP 200", "HTTP 429", "gRPC OK", "gone", "gRPC RESOURCE_EXHAUSTED")
 GAUGES = ("vllm:num_requests_running", "vllm:num_requests_waiting{", "foreserve_queue_requests")
 
 
@@ -78,8 +78,14 @@ async def _whole(http, stub, draw: random.Random) -> str:
 
 
 async def _over_grpc(http, stub, draw: random.Random) -> str:
-    async for _ in stub.StreamChatCompletion(json_format.ParseDict(_body(draw), pb.ChatCompletionRequest())):
-        pass
+    try:
+        async for _ in stub.StreamChatCompletion(json_format.ParseDict(_body(draw), pb.ChatCompletionRequest())):
+            pass
+    except grpc.aio.AioRpcError as error:
+        # Who has gone away may hold a place for a while.
+        if error.code() is not grpc.StatusCode.RESOURCE_EXHAUSTED:
+            raise
+        return "gRPC RESOURCE_EXHAUSTED"
     return "gRPC OK"
 
 

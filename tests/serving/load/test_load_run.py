@@ -5,6 +5,7 @@ import io
 from collections.abc import Callable
 from time import sleep
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -41,8 +42,8 @@ def test_latencies_are_those_of_the_server(server, endpoint):
     summary = load(server(step_s), endpoint=endpoint, output_len=6).summary
     assert (summary.requests, summary.completed) == (3, 3)
     assert (summary.prompt_tokens, summary.output_tokens, summary.counted_by_server) == (21, 18, True)
-    assert 0.5 * step_s < summary.ttft_s.mean < 1
-    assert 0.5 * step_s < summary.itl_s.mean < 1
+    assert summary.ttft_s.mean > 0.5 * step_s
+    assert summary.itl_s.mean > 0.5 * step_s
     assert summary.tpot_s.mean == pytest.approx(summary.itl_s.mean, rel=0.1)
     assert summary.e2e_s.mean >= summary.ttft_s.mean + 4 * step_s
     assert (summary.ttft_s.count, summary.itl_s.count) == (3, 15)
@@ -52,7 +53,7 @@ def test_tokens_that_come_in_pairs_are_counted_by_usage():
     report = load(StandIn(0.02), model="pairs", output_len=9)
     summary = report.summary
     assert (summary.output_tokens, summary.outputs, summary.itl_s.count) == (27, 15, 24)
-    assert 0.01 < summary.itl_s.mean < 0.5
+    assert summary.itl_s.mean > 0.01
     assert report.to_json()["tokens_per_chunk"] == 27 / 15
     assert "tokens came in a chunk" in shown(report)
 
@@ -109,8 +110,8 @@ def test_a_request_that_never_ends_times_out():
 
 def test_connections_are_used_again():
     server = StandIn()
-    load(server, rate_per_s=20.0, arrivals="constant", num_requests=5)
-    # Two look at once, for /v1/models and /metrics; requests a twentieth of a second apart are sent over these.
+    load(server, max_concurrency=1, num_requests=5)
+    # Two look at once, for /v1/models and /metrics; requests one after the other are sent over these.
     assert server.connections <= 3
 
 
@@ -195,7 +196,9 @@ def test_an_emulator_is_asked_about_its_pace_and_its_clock_is_used():
     readings = [metrics(speed=0.1), metrics(100, 2.0, 0.2, 1, 24, 48.0, speed=0.1)]
     report = load(StandIn(0.02, readings), rate_per_s=1.0, duration_s=0.1, arrivals="constant", slos=slos)
     assert report.fidelity.lateness_share == pytest.approx(0.01)
-    assert report.summary.itl_s.mean < 0.01  # A tenth of what the client saw.
+    (request,) = report.all_times
+    gaps_s = np.diff(request.outputs_s)
+    assert report.summary.itl_s.mean == pytest.approx(0.1 * gaps_s.mean())  # A tenth of what the client saw.
     written = report.to_json()
     assert written["clock"] == "emulated"
     assert written["goodput"]["attainment"] == 1
@@ -263,12 +266,20 @@ def test_stopping_cancels_what_is_in_flight_and_reports_the_rest():
     async def run() -> tuple[Report, StandIn]:
         server, stop = StandIn(0.02), asyncio.Event()
         url = await server.start()
-        asyncio.get_running_loop().call_later(0.8, stop.set)
+        stopping = asyncio.create_task(stop_after(server, stop))
         arrivals = {"rate_per_s": 10.0, "arrivals": "constant", "num_requests": 1000}
         report = await run_load(LoadOptions(url, **arrivals, input_len=5, output_len=20), None, stop)
-        await asyncio.sleep(0.2)
+        await stopping
+        async with asyncio.timeout(60):
+            while not server.hung_up:
+                await asyncio.sleep(0.02)
         await server.stop()
         return report, server
+
+    async def stop_after(server: StandIn, stop: asyncio.Event) -> None:
+        while len(server.seen) < 3:
+            await asyncio.sleep(0.02)
+        stop.set()
 
     report, server = asyncio.run(run())
     assert report.interrupted and report.summary.cancelled > 0
@@ -289,8 +300,8 @@ def test_stopping_before_anything_was_sent():
 def test_progress_is_told_while_it_runs():
     said: list[LoadProgress] = []
     load(StandIn(0.05), said.append, output_len=16)
-    assert said
-    assert (said[0].in_flight, said[0].done, said[0].failed) == (3, 0, 0)
+    # On a busy machine the first look may be before all are sent.
+    assert any((each.in_flight, each.done, each.failed) == (3, 0, 0) for each in said)
     # On a busy machine no token may have come by the first look.
     assert any(each.tokens_per_s > 0 for each in said)
 

@@ -161,7 +161,8 @@ def test_a_name_that_no_header_can_carry_is_told_before_anything_is_sent(file):
 
 def test_users_do_not_hammer_a_server_that_turns_them_away(file):
     report = load(StandIn(), file(), model="full", duration_s=2.5)
-    assert (report.summary.completed, report.summary.failed) == (0, 6)  # Two users at 0, 1 and 2 s.
+    assert report.summary.completed == 0
+    assert 2 <= report.summary.failed <= 6  # Two users at 0, 1 and 2 s, or later on a busy machine.
 
 
 def test_n_duration_and_seed_count_instead_of_the_files(file):
