@@ -31,7 +31,7 @@ AT_ONCE = 4
 PATIENCE = 20  # times that the sampler may name a place that it knows
 FIGURES = (
     *("attainment", "goodput_per_s", "ttft_p99_s", "tpot_p99_s", "tokens_per_s", "j_per_token", "power_w", "hit_rate"),
-    *("sd_share",),
+    *("sd_share", "refused"),
 )
 CONSTRAINT = re.compile(r"\s*(\w+)\s*(<=|>=)\s*([-+.\deE]+)\s*")
 
