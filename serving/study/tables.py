@@ -43,9 +43,11 @@ class Rows:
 
 def column(file: bytes, name: str) -> Any:
     """Return one column of a Parquet file as a numpy array."""
-    return pq.read_table(io.BytesIO(file), columns=[name])[name].to_numpy()
+    return table(file, [name])[name].to_numpy()
 
 
-def table(file: bytes) -> Any:
-    """Return a Parquet file as an Arrow table."""
-    return pq.read_table(io.BytesIO(file))
+def table(file: bytes, columns: list[str] | None = None) -> Any:
+    """Return a Parquet file, or some of its columns, as an Arrow table."""
+    # By this thread alone: one of Arrow's would still hold the file when Python ends, and end the process by SIGABRT.
+    with pq.ParquetFile(pa.BufferReader(file)) as parquet:
+        return parquet.read(columns, use_threads=False)

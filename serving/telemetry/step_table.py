@@ -107,7 +107,7 @@ def rows_of(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the rows of a table, as fields by name; raise OSError if it is none."""
     try:
         with path.open("rb") as raw, pq.ParquetFile(raw) as file:
-            for batch in file.iter_batches(GROUP):
+            for batch in file.iter_batches(GROUP, use_threads=False):
                 for row in batch.to_pylist():
                     for name in COMPONENTS:
                         if isinstance(row.get(name), dict):

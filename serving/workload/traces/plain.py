@@ -69,7 +69,7 @@ def _table(path: Path) -> Iterator[dict[str, Any]]:
     try:
         with path.open("rb") as raw, pq.ParquetFile(raw) as file:
             wanted = [name for name in (*NEEDED, *OPTIONAL, "hash_ids") if name in file.schema_arrow.names]
-            for batch in file.iter_batches(BATCH, columns=wanted):
+            for batch in file.iter_batches(BATCH, columns=wanted, use_threads=False):
                 yield from batch.to_pylist()
     except (OSError, pa.ArrowException) as error:
         raise unreadable(path, error) from error
