@@ -47,6 +47,12 @@ def until(condition, seconds: float = 20.0) -> None:
         time.sleep(0.05)
 
 
+def idle(emulator: ServerProcess) -> bool:
+    """Whether nobody has a place in the queue."""
+    now = metrics(emulator)
+    return now["vllm:num_requests_running"] + now["vllm:num_requests_waiting"] == 0
+
+
 def test_chat_answers_with_usage(client: openai.OpenAI) -> None:
     answer = client.chat.completions.create(model=MODEL, messages=HELLO, max_tokens=12, extra_body={"ignore_eos": True})
     assert answer.choices[0].message.content
