@@ -58,7 +58,7 @@ def test_the_same_client_streams_from_each(served: ServerProcess) -> None:
         said = [over_http(client) for _ in HARDWARE] + [over_grpc(stub) for _ in HARDWARE]
     assert len(set(said)) == 1 and len(said[0]) > TOKENS
 
-    metrics = httpx.get(f"{served.http_url}/metrics").text
+    metrics = httpx.get(f"{served.http_url}/metrics", timeout=60).text
 
     def by(name: str, device: int, label: str = "device") -> dict[str, float]:
         lines = [line for line in metrics.splitlines() if line.startswith(f"{name}{{") and f'device="{device}"' in line]

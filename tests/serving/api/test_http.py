@@ -8,8 +8,6 @@ import openai
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from device_model.load import load_device
-from device_model.step import StepPlan
 from serving.process.server_process import ServerProcess
 from tests.conftest import CONTEXT, MODEL, SECRET
 
@@ -20,7 +18,7 @@ PLAIN = {"model": MODEL, "prompt": "Hello", "max_tokens": 8, "temperature": 0.0}
 def metrics(emulator: ServerProcess) -> dict[str, float]:
     """All samples without `le`, summed over engines and devices, by name and reason."""
     totals: dict[str, float] = {}
-    for family in text_string_to_metric_families(httpx.get(f"{emulator.http_url}/metrics").text):
+    for family in text_string_to_metric_families(httpx.get(f"{emulator.http_url}/metrics", timeout=60).text):
         for sample in family.samples:
             if "le" not in sample.labels:
                 name = sample.name + (sample.labels.get("finished_reason") or sample.labels.get("reason", ""))
@@ -39,12 +37,18 @@ def settled(emulator: ServerProcess) -> dict[str, float]:
         last = now
 
 
-def until(condition, seconds: float = 20.0) -> None:
+def until(condition, seconds: float = 60.0) -> None:
     """Wait for something that happens elsewhere."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def idle(emulator: ServerProcess) -> bool:
+    """Whether nobody has a place in the queue."""
+    now = metrics(emulator)
+    return now["vllm:num_requests_running"] + now["vllm:num_requests_waiting"] == 0
 
 
 def test_chat_answers_with_usage(client: openai.OpenAI) -> None:
@@ -115,15 +119,6 @@ def test_streams_with_the_same_request_id_keep_their_texts_apart(
         assert list(pool.map(lambda number: text(number, {"x-request-id": "the same"}), range(6))) == alone
 
 
-def test_metrics_count_n_once_a_request(emulator: ServerProcess, client: openai.OpenAI) -> None:
-    before = settled(emulator)
-    client.completions.create(**PLAIN | {"n": 3, "prompt": ["Once", "Twice"], "temperature": 1.0})
-    now = settled(emulator)
-    names = [f"vllm:request_{name}" for name in ("params_n_count", "params_n_sum", "max_num_generation_tokens_count")]
-    assert [now[name] - before.get(name, 0.0) for name in names] == [2, 6, 2]
-    assert now["vllm:request_generation_tokens_count"] - before["vllm:request_generation_tokens_count"] == 6
-
-
 def test_a_stop_string_ends_the_text_before_it(client: openai.OpenAI) -> None:
     options = {"model": MODEL, "prompt": "Once", "max_tokens": 64, "seed": 5}
     whole = client.completions.create(**options).choices[0].text
@@ -159,10 +154,12 @@ def test_the_other_routes(emulator: ServerProcess, client: openai.OpenAI) -> Non
     url = emulator.http_url
     assert [model.id for model in client.models.list()] == [MODEL]
     assert client.models.list().data[0].max_model_len == CONTEXT
-    assert httpx.get(f"{url}/health").status_code == 200
-    assert "version" in httpx.get(f"{url}/version").json()
-    tokens = httpx.post(f"{url}/tokenize", json={"model": MODEL, "prompt": "Hello there"}).json()["tokens"]
-    assert httpx.post(f"{url}/detokenize", json={"model": MODEL, "tokens": tokens}).json()["prompt"] == "Hello there"
+    assert httpx.get(f"{url}/health", timeout=60).status_code == 200
+    assert "version" in httpx.get(f"{url}/version", timeout=60).json()
+    with httpx.Client(base_url=url, timeout=60) as asking:
+        tokens = asking.post("/tokenize", json={"model": MODEL, "prompt": "Hello there"}).json()["tokens"]
+        text = asking.post("/detokenize", json={"model": MODEL, "tokens": tokens}).json()["prompt"]
+    assert text == "Hello there"
 
 
 @pytest.mark.parametrize(
@@ -183,51 +180,20 @@ def test_bad_input_gets_a_sentence_and_costs_others_nothing(
     client: openai.OpenAI, wrong: dict[str, object], status: int, said: str
 ) -> None:
     with client.completions.create(**PLAIN | {"max_tokens": 60}, stream=True, extra_body={"ignore_eos": True}) as other:
-        next(iter(other))
+        # On a busy machine one chunk may hold all that came meanwhile.
+        first = next(iter(other))
         with pytest.raises(openai.APIStatusError) as caught:
             client.completions.create(**PLAIN | wrong)
         assert caught.value.status_code == status
         assert said in caught.value.message
-        assert list(other)[-1].choices[0].finish_reason == "length"
+        assert [first, *other][-1].choices[0].finish_reason == "length"
 
 
 def test_malformed_json_is_a_bad_request(emulator: ServerProcess) -> None:
     headers = {"content-type": "application/json"}
-    answer = httpx.post(f"{emulator.http_url}/v1/completions", content=b'{"model": ', headers=headers)
+    answer = httpx.post(f"{emulator.http_url}/v1/completions", content=b'{"model": ', headers=headers, timeout=60)
     assert answer.status_code == 400
     assert "json" in answer.json()["error"]["message"].lower()
-
-
-def test_a_client_that_goes_away_frees_the_device(emulator: ServerProcess, client: openai.OpenAI) -> None:
-    before = metrics(emulator)
-    with client.completions.create(**PLAIN | {"max_tokens": 900}, stream=True, extra_body={"ignore_eos": True}) as s:
-        next(iter(s))
-    until(lambda: metrics(emulator)["vllm:request_success_totalabort"] == before["vllm:request_success_totalabort"] + 1)
-    until(lambda: metrics(emulator)["vllm:num_requests_running"] == 0)
-    steps = metrics(emulator)["foreserve_step_latency_seconds_count"]
-    time.sleep(0.3)
-    assert metrics(emulator)["foreserve_step_latency_seconds_count"] == steps
-
-
-def test_latencies_in_the_metrics_are_those_of_the_device_model(small_emulator: ServerProcess) -> None:
-    client = openai.OpenAI(base_url=f"{small_emulator.http_url}/v1", api_key=SECRET, max_retries=0)
-    before = metrics(small_emulator)
-    # Of some length: a prompt of one word is over sooner on the device than in the token source.
-    asked = PLAIN | {"prompt": "What is a contract? Answer in plain words, please.", "max_tokens": 33}
-    answer = client.completions.create(**asked, extra_body={"ignore_eos": True})
-    after = metrics(small_emulator)
-    grew = {name: after[name] - before.get(name, 0.0) for name in after}
-    length = answer.usage.prompt_tokens
-    device = load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b")
-    decode = device.probe(StepPlan.of((1, length)), 32).latency_s
-    assert grew["vllm:inter_token_latency_seconds_sum"] == pytest.approx(decode.sum(), rel=1e-6)
-    assert grew["vllm:inter_token_latency_seconds_count"] == 32
-    assert grew["vllm:request_time_per_output_token_seconds_sum"] == pytest.approx(decode.mean(), rel=1e-6)
-    prefill = device.probe(StepPlan.of((length, 0))).latency_s[0]
-    assert grew["vllm:request_prefill_time_seconds_sum"] == pytest.approx(prefill, rel=1e-6)
-    assert grew["vllm:prompt_tokens_total"] == length
-    assert grew["vllm:generation_tokens_total"] == grew["foreserve_released_tokens_total"] == 33
-    assert grew["foreserve_busy_seconds_total"] == pytest.approx(decode.sum() + prefill, rel=1e-6)
 
 
 def test_a_key_is_asked_for_and_a_full_queue_says_when_to_come_back(small_emulator: ServerProcess) -> None:
@@ -235,7 +201,9 @@ def test_a_key_is_asked_for_and_a_full_queue_says_when_to_come_back(small_emulat
     with pytest.raises(openai.AuthenticationError):
         openai.OpenAI(base_url=url, api_key="wrong", max_retries=0).models.list()
     client = openai.OpenAI(base_url=url, api_key=SECRET, max_retries=0)
-    streams = [client.completions.create(**PLAIN | {"max_tokens": 500}, stream=True) for _ in range(2)]
+    until(lambda: idle(small_emulator))
+    long = PLAIN | {"max_tokens": 900, "stream": True, "extra_body": {"ignore_eos": True}}
+    streams = [client.completions.create(**long) for _ in range(2)]
     with pytest.raises(openai.RateLimitError) as caught:
         client.completions.create(**PLAIN)
     assert int(caught.value.response.headers["retry-after"]) >= 1
@@ -245,75 +213,53 @@ def test_a_key_is_asked_for_and_a_full_queue_says_when_to_come_back(small_emulat
 
 
 def test_of_a_burst_of_streams_those_without_a_place_get_a_status_and_no_stream(small_emulator: ServerProcess) -> None:
-    def status(_: int) -> int:
-        # Long enough for all to come while the first have their places, on a busy machine too.
-        body = {"model": MODEL, "prompt": "Hello", "max_tokens": 40, "stream": True, "ignore_eos": True}
-        headers = {"Authorization": f"Bearer {SECRET}"}
-        with httpx.stream("POST", f"{small_emulator.http_url}/v1/completions", json=body, headers=headers) as answer:
-            text = "".join(answer.iter_text())
-            # The model may well write of an error, and then in quotes that JSON has escaped.
-            assert answer.status_code == 429 or '"error":' not in text
-            assert answer.status_code == 200 or int(answer.headers["retry-after"]) >= 1
-            return answer.status_code
+    until(lambda: idle(small_emulator))
+    headers = {"Authorization": f"Bearer {SECRET}"}
+    # Half a minute of tokens: who has a place keeps it until all have come, on a busy machine too.
+    body = {"model": MODEL, "prompt": "Hello", "max_tokens": 900, "stream": True, "ignore_eos": True}
+    with httpx.Client(base_url=small_emulator.http_url, headers=headers, timeout=60) as asking:
 
-    with ThreadPoolExecutor(10) as pool:
-        statuses = list(pool.map(status, range(10)))
-    assert statuses.count(200) == 2 and statuses.count(429) == 8
+        def begun(_: int) -> httpx.Response:
+            return asking.send(asking.build_request("POST", "/v1/completions", json=body), stream=True)
 
-
-def test_vllms_series_of_steps_have_all_tokens_of_a_request(client: openai.OpenAI, emulator: ServerProcess) -> None:
-    # The step in which somebody leaves has no tokens, and is told of without those of the next request.
-    with client.completions.create(**PLAIN | {"max_tokens": 900}, stream=True, extra_body={"ignore_eos": True}) as left:
-        next(iter(left))
-    until(lambda: metrics(emulator)["vllm:num_requests_running"] == 0)
-    for number in range(5):
-        before = settled(emulator)
-        prompt = f"Prompt {number} that nobody else asks, of which nothing is cached. " * 3
-        usage = client.completions.create(**PLAIN | {"prompt": prompt}, extra_body={"ignore_eos": True}).usage
-        after = settled(emulator)
-        grown = {name: after[name] - before.get(name, 0.0) for name in after}
-        assert grown["vllm:iteration_tokens_total_sum"] >= usage.prompt_tokens + 8
-        assert grown["vllm:request_num_preemptions_count"] == 1 and not grown["vllm:request_num_preemptions_sum"]
-        # A device makes steps until the last token is there: a late one costs some.
-        if not grown["foreserve_underruns_total"]:
-            assert grown["vllm:iteration_tokens_total_sum"] == usage.prompt_tokens + 8
-            return
-    pytest.skip("The token source was late each time.")
-
-
-def test_the_cache_of_each_device_tells_its_size(emulator: ServerProcess) -> None:
-    found = httpx.get(f"{emulator.http_url}/metrics", params={"name[]": "vllm:cache_config_info"}).text
-    (family,) = text_string_to_metric_families(found)
-    assert [sample.labels["engine"] for sample in family.samples] == ["0", "1"]
-    for labels in (sample.labels for sample in family.samples):
-        tokens = int(labels["block_size"]) * int(labels["num_gpu_blocks"])
-        assert labels["kv_cache_size_tokens"] == str(tokens)
-        assert float(labels["kv_cache_max_concurrency"]) == pytest.approx(tokens / CONTEXT, abs=1e-4)
+        with ThreadPoolExecutor(10) as pool:
+            answers = list(pool.map(begun, range(10)))
+        statuses = [answer.status_code for answer in answers]
+        assert statuses.count(200) == 2 and statuses.count(429) == 8
+        for answer in answers:
+            if answer.status_code == 429:
+                assert int(answer.headers["retry-after"]) >= 1
+            else:
+                lines = answer.iter_lines()
+                events = [line for line in (next(lines) for _ in range(6)) if line]
+                # The model may well write of an error, and then in quotes that JSON has escaped.
+                assert events and not any('"error":' in line for line in events)
+            answer.close()
 
 
 def test_who_asks_for_nothing_is_led_to_the_page(emulator: ServerProcess) -> None:
-    led = httpx.get(emulator.http_url + "/", follow_redirects=True)
+    led = httpx.get(emulator.http_url + "/", follow_redirects=True, timeout=60)
     assert led.status_code == 200 and led.url.path == "/ui" and "<title>" in led.text
 
 
 @pytest.mark.parametrize("path", ["/health", "/ready", "/version", "/load", "/ui", "/metrics", "/openapi.json"])
 def test_probes_may_ask_by_head(emulator: ServerProcess, path: str) -> None:
-    answer = httpx.head(emulator.http_url + path)
+    answer, whole = (ask(emulator.http_url + path, timeout=60) for ask in (httpx.head, httpx.get))
     assert answer.status_code == 200 and not answer.content
-    assert answer.headers.get("content-type") == httpx.get(emulator.http_url + path).headers.get("content-type")
+    assert answer.headers.get("content-type") == whole.headers.get("content-type")
 
 
 def test_a_request_may_name_its_device_by_a_data_parallel_rank(emulator: ServerProcess) -> None:
     def tokens_by_engine() -> dict[str, float]:
-        families = text_string_to_metric_families(httpx.get(f"{emulator.http_url}/metrics").text)
+        families = text_string_to_metric_families(httpx.get(f"{emulator.http_url}/metrics", timeout=60).text)
         samples = [sample for family in families for sample in family.samples]
         return {
             sample.labels["engine"]: sample.value for sample in samples if sample.name == "vllm:generation_tokens_total"
         }
 
     def ask(rank: int) -> httpx.Response:
-        headers = {"X-data-parallel-rank": str(rank)}
-        return httpx.post(f"{emulator.http_url}/v1/completions", json=PLAIN | {"ignore_eos": True}, headers=headers)
+        headers, asked = {"X-data-parallel-rank": str(rank)}, PLAIN | {"ignore_eos": True}
+        return httpx.post(f"{emulator.http_url}/v1/completions", json=asked, headers=headers, timeout=60)
 
     for rank in (1, 0, 1):
         before = tokens_by_engine()

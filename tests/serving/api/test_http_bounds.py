@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from select import select
 from socket import SO_RCVBUF, SOL_SOCKET, create_connection, socket
@@ -19,6 +20,8 @@ from serving.api.http_protocol import LINGER_S, MOST_HEAD_BYTES, MOST_HEADERS, B
 from serving.scenario.bound_options import BoundOptions
 
 BOUNDS = BoundOptions(max_request_bytes=100_000, max_connections=8, request_timeout_s=1.0, stall_timeout_s=0.5)
+# For who is to stay, however long a busy machine takes.
+PATIENT = replace(BOUNDS, request_timeout_s=60.0, stall_timeout_s=60.0)
 POST = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
 CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
 
@@ -54,16 +57,16 @@ class App:
 class Bounded:
     """A server of `App`, in a thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, bounds: BoundOptions = BOUNDS) -> None:
         self.app = App()
-        self.guard = BodyGuard(self.app, BOUNDS, 1024, 64)
+        self.guard = BodyGuard(self.app, bounds, 1024, 64)
         config = uvicorn.Config(
             self.guard,
             port=0,
             log_config=None,
             lifespan="off",
             timeout_keep_alive=1,
-            http=partial(BoundedProtocol, BOUNDS),
+            http=partial(BoundedProtocol, bounds),
             ws="none",  # type: ignore[arg-type]
         )
         self.server = uvicorn.Server(config)
@@ -79,8 +82,8 @@ class Bounded:
 
 
 @pytest.fixture
-def bounded() -> Iterator[Bounded]:
-    served = Bounded()
+def bounded(request: pytest.FixtureRequest) -> Iterator[Bounded]:
+    served = Bounded(getattr(request, "param", BOUNDS))
     served.thread.start()
     while not served.server.started:
         time.sleep(0.01)
@@ -91,7 +94,7 @@ def bounded() -> Iterator[Bounded]:
 
 def connect(bounded: Bounded, sent: bytes = b"") -> socket:
     client = create_connection(("127.0.0.1", bounded.port))
-    client.settimeout(5)
+    client.settimeout(30)
     client.sendall(sent)
     return client
 
@@ -106,8 +109,8 @@ def answer(client: socket) -> tuple[int, dict[str, Any]]:
     return int(head.split()[1]), dict(json.loads(body)["error"])
 
 
-def settled(condition: Any, within_s: float = 4.0) -> None:
-    deadline = time.monotonic() + within_s
+def settled(condition: Any) -> None:
+    deadline = time.monotonic() + 30
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -253,16 +256,18 @@ def test_a_request_that_is_answered_while_its_body_comes_does_not_keep_its_conne
     assert time.monotonic() < began + LINGER_S + 5
 
 
+@pytest.mark.parametrize("bounded", [PATIENT], indirect=True, ids=["patient"])
 def test_a_connection_too_many_takes_the_place_of_an_idle_one(bounded: Bounded) -> None:
     idle = [connect(bounded) for _ in range(BOUNDS.max_connections)]
     settled(lambda: bounded.connections == BOUNDS.max_connections)
     serves(bounded)
-    readable, _, _ = select(idle, [], [], 0.2)
+    readable, _, _ = select(idle, [], [], 30)
     assert [client.recv(10) for client in readable] == [b""]
     for client in idle:
         client.close()
 
 
+@pytest.mark.parametrize("bounded", [PATIENT], indirect=True, ids=["patient"])
 def test_when_all_are_busy_one_too_many_is_told_so(bounded: Bounded) -> None:
     busy = [connect(bounded, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n") for _ in range(BOUNDS.max_connections)]
     settled(lambda: bounded.app.streams == BOUNDS.max_connections)
@@ -276,7 +281,7 @@ def test_who_stops_reading_after_little_is_ended_though_the_system_could_hold_mo
     stalled = connect(bounded, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
     taken = stalled.recv(1000)
     assert taken.startswith(b"HTTP/1.1 200")
-    settled(lambda: bounded.app.ended == 1, within_s=10)
+    settled(lambda: bounded.app.ended == 1)
     received = 0
     with contextlib.suppress(ConnectionError):
         while more := stalled.recv(1 << 20):

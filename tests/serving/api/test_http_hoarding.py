@@ -50,8 +50,7 @@ def test_requests_that_wait_for_the_one_before_them_are_bounded(server: Bounded)
     few = connect(server, GET * (MOST_PIPELINED + 1))
     settled(lambda: server.app.streams == 1)
     many = connect(server, GET * (MOST_PIPELINED + 2))
-    many.settimeout(5)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 30
     try:
         while many.recv(1 << 20) and time.monotonic() < deadline:
             pass

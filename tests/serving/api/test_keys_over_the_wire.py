@@ -114,12 +114,12 @@ def test_an_upgrade_to_a_websocket_is_refused(small_emulator: ServerProcess) -> 
 
 
 def test_a_refusal_is_openais_error_and_what_is_for_everybody_is(small_emulator: ServerProcess) -> None:
-    answer = httpx.post(f"{small_emulator.http_url}/invocations", json={})
+    answer = httpx.post(f"{small_emulator.http_url}/invocations", json={}, timeout=60)
     assert answer.status_code == 401 and answer.headers["www-authenticate"] == "Bearer"
     error = json.loads(answer.content)["error"]
     assert error.keys() == {"message", "type", "param", "code"} and error["message"].endswith(".")
     for path in ("/health", "/ping", "/version", "/load", "/metrics", "/dcgm/metrics", "/ui", "/docs", "/openapi.json"):
-        assert httpx.get(small_emulator.http_url + path).status_code == 200, path
+        assert httpx.get(small_emulator.http_url + path, timeout=60).status_code == 200, path
 
 
 def test_a_body_that_nobody_may_send_is_not_read(small_emulator: ServerProcess) -> None:

@@ -33,7 +33,7 @@ def asked(emulator: ServerProcess) -> ServerProcess:
 
 
 def get(emulator: ServerProcess, path: str) -> httpx.Response:
-    return httpx.get(f"{emulator.http_url}{path}")
+    return httpx.get(f"{emulator.http_url}{path}", timeout=60)
 
 
 def test_the_status_counts_what_clients_had(asked: ServerProcess) -> None:
@@ -89,7 +89,7 @@ def test_the_page_shows_it_without_anything_from_elsewhere(asked: ServerProcess,
 def test_metrics_can_be_asked_for_by_name_and_by_head(asked: ServerProcess) -> None:
     one = get(asked, "/metrics?name[]=foreserve_power_watts").text
     assert {family.name for family in text_string_to_metric_families(one)} == {"foreserve_power_watts"}
-    assert httpx.head(f"{asked.http_url}/metrics").status_code == 200
+    assert httpx.head(f"{asked.http_url}/metrics", timeout=60).status_code == 200
 
 
 def test_dcgm_tells_of_power_and_of_an_energy_that_grows(asked: ServerProcess) -> None:

@@ -216,36 +216,6 @@ def test_of_clients_only_those_of_the_authority_get_in_and_only_in_time(pki: Pki
         assert up.http(good) == OK and up.call(good) == SERVING
 
 
-@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_a_client_whose_certificate_expires_does_not_get_in_with_the_session_of_before(pki: Pki, version: Any) -> None:
-    with Up(Tls.of(pki.options(mutual=True))) as up:  # type: ignore[arg-type]
-        context = pki.client("brief", not_before=hours(-1), not_after=hours(3 / 3600)).context()
-        context.set_alpn_protocols(["h2"])
-        context.minimum_version = context.maximum_version = version
-        sessions: dict[int, Any] = {}
-
-        def say(port: int, words: bytes) -> tuple[bytes, bool]:
-            with (
-                socket.create_connection(("127.0.0.1", port), 20) as sock,
-                context.wrap_socket(sock, server_hostname="localhost", session=sessions.get(port)) as wrapped,
-            ):
-                wrapped.sendall(words)
-                answer = wrapped.recv(100)
-                sessions[port] = wrapped.session
-                return answer, bool(wrapped.session_reused)
-
-        http = up.http_port, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
-        http2 = up.grpc_port, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
-        for option in (http, http2, http2, http):
-            answer, reused = say(*option)
-            assert answer
-        assert reused
-        time.sleep(3.5)
-        for option in (http, http2):
-            with contextlib.suppress(OSError):
-                assert say(*option)[0] == b""
-
-
 def touch(pki: Pki, change: Callable[[], object]) -> None:
     """A change of the files that is not in the same tick of the clock as the one before."""
     time.sleep(0.02)
@@ -269,17 +239,6 @@ def test_new_files_are_for_new_connections_and_old_ones_go_on(pki: Pki) -> None:
             assert len(after) == 1 and after != before
             assert client.get(f"https://localhost:{up.http_port}").status_code == 200 and up.check(channel) == SERVING
         assert [each.result() for each in slow] == [OK] * 3
-        assert up.http(trust) == OK and up.call(trust) == SERVING
-
-
-def test_a_certificate_that_expires_while_serving_is_replaced_while_serving(pki: Pki) -> None:
-    pki.renew(not_before=hours(-1), not_after=hours(4 / 3600))
-    with Up(Tls.of(pki.options())) as up:  # type: ignore[arg-type]
-        trust = Trust(pki.ca_file)
-        assert up.http(trust) == OK and up.call(trust) == SERVING
-        time.sleep(4.5)
-        assert "expired" in up.http(trust) and up.call(trust) == "UNAVAILABLE"
-        pki.renew()
         assert up.http(trust) == OK and up.call(trust) == SERVING
 
 

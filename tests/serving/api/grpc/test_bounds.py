@@ -118,7 +118,7 @@ def test_who_does_not_read_is_ended_and_nobody_else_is(method: str) -> None:
 def test_connections_are_bounded() -> None:
     async def use(port: int, echo: Echo) -> None:
         clients = [channel(port) for _ in range(3)]
-        calls = [client.unary_unary(ONE)(b"x", timeout=2) for client in clients]
+        calls = [client.unary_unary(ONE)(b"x", timeout=15) for client in clients]
         answers = await asyncio.gather(*calls, return_exceptions=True)
         assert sum(answer == b"x" for answer in answers) == BOUNDS.max_connections
         for client in clients:
