@@ -14,11 +14,11 @@ import openai
 import pytest
 
 from serving.process.server_process import ServerProcess, server
+from tests.patience import PATIENCE_S
 from tests.serving.telemetry.tracing.collector import Collector, over_http
 
 MODEL, SPEED = "qwen3-30b-a3b", 0.8
 PARENT = "b7ad6b7169203331"
-PATIENCE_S = 20.0
 OPTIONS = (
     *("--devices", "2", "--shared-ext", "2", "--mode", "fixed-ar", "--max-model-len", "1024"),
     *("--speed", str(SPEED), "--batching", "topic-aware", "--log-format", "json", "--log-requests"),
@@ -49,8 +49,12 @@ class Observed(NamedTuple):
 
     def metric(self, name: str) -> float:
         """The sum of a metric's samples."""
-        text = httpx.get(f"{self.child.http_url}/metrics").text
+        text = httpx.get(f"{self.child.http_url}/metrics", timeout=60).text
         return sum(map(float, re.findall(rf"^{re.escape(name)}{{.*}} (\S+)$", text, re.MULTILINE)))
+
+    def under_way(self) -> float:
+        """How many requests run or wait."""
+        return self.metric("vllm:num_requests_running") + self.metric("vllm:num_requests_waiting")
 
     def client(self, trace_id: str, **headers: str) -> openai.OpenAI:
         said = {"traceparent": f"00-{trace_id}-{PARENT}-01", **headers}

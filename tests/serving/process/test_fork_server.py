@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,8 @@ import pytest
 
 from serving.process import forked_python
 from serving.process.forked_python import ASK
-from serving.process.forker import ALIVE, HEARD_S, PROBE
-from serving.process.peer import STOPPED_S
+from serving.process.forker import ALIVE, PROBE
+from tests.patience import PATIENCE_S, until
 
 # Slow to import, as vLLM is.
 MODULE = "import time; time.sleep(1.0)"
@@ -37,8 +37,8 @@ sys.stdout.flush()
 print("to errors", file=sys.stderr)
 """
 LONG = {f"LONG_{index}": "x" * 100_000 for index in range(8)}
-# A fork server yields to everything else, and the machine may be busy.
-WAIT_S = 60.0
+# A fork server yields to everything else.
+WAIT_S = PATIENCE_S
 # More than a test has.
 NICENESS = 19
 
@@ -79,13 +79,6 @@ def forker(server: "subprocess.Popen[bytes]") -> int:
     """The process of the server's forker, once there is one."""
     until(psutil.Process(server.pid).children)
     return int(psutil.Process(server.pid).children()[0].pid)
-
-
-def until(there: Callable[[], object]) -> None:
-    end_s = time.monotonic() + WAIT_S
-    while not there():
-        assert time.monotonic() < end_s
-        time.sleep(0.02)
 
 
 def run(place: Path, program: str = "program.py", *arguments: str, **environment: str) -> str:
@@ -152,7 +145,7 @@ def test_a_forker_that_dies_or_is_stopped_is_replaced_and_nothing_runs_twice(
     began = time.monotonic()
     # More than a socket holds.
     assert told(place, **LONG)["preloaded"]
-    assert time.monotonic() - began < STOPPED_S + 5.0
+    assert time.monotonic() - began < WAIT_S
     assert (place / "runs").read_text().split() == [str(first), str(forker(forks))]
 
 
@@ -208,7 +201,7 @@ def test_nonsense_at_its_socket_hurts_nobody(place: Path, forks: "subprocess.Pop
         silent.connect(str(place / "forks"))
         assert told(place)["preloaded"]
     with socket.socket(socket.AF_UNIX) as probing:
-        probing.settimeout(HEARD_S)
+        probing.settimeout(WAIT_S)
         probing.connect(str(place / "forks"))
         probing.sendall(PROBE)
         assert probing.recv(8) == ALIVE

@@ -16,8 +16,9 @@ import psutil
 import pytest
 
 from serving.process import guard, run_folder
+from tests.patience import until
 
-GONE_S = 10.0
+GONE_S = 60.0
 
 # A run with a child, one that has lost its parent and its session, and one that has a name like an actor's, and neither
 # an environment nor anything but an open file that tells whose it is.
@@ -88,13 +89,6 @@ def words_of(process: psutil.Process) -> list[str]:
     with contextlib.suppress(psutil.Error):
         return process.cmdline()
     return []
-
-
-def until(there: Callable[[], object]) -> None:
-    end = time.monotonic() + GONE_S
-    while not there():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 @pytest.fixture

@@ -17,9 +17,11 @@ import pytest
 from serving.process.run_folder import PREFIX, place
 from serving.process.server_process import ServerProcess
 from tests.conftest import MODEL
+from tests.patience import until
 from tests.serving.cluster.test_recovery import ask
+from tests.serving.process.test_run_folder import is_alive, words_of
 
-GONE_S = 10.0
+GONE_S = 60.0
 
 pytestmark = pytest.mark.alone
 
@@ -28,25 +30,32 @@ def family(process: int) -> list[psutil.Process]:
     return psutil.Process(process).children(recursive=True)
 
 
+def guards_of(members: list[psutil.Process]) -> list[psutil.Process]:
+    return [each for each in members if any("guard.py" in word for word in words_of(each))]
+
+
 def guard_of(members: list[psutil.Process]) -> psutil.Process:
-    [guard] = [each for each in members if any("guard.py" in word for word in each.cmdline())]
+    [guard] = guards_of(members)
     return guard
+
+
+def guarded(process: int) -> list[psutil.Process]:
+    """The family of a process, once a guard is among it."""
+    until(lambda: guards_of(family(process)))
+    return family(process)
 
 
 def folder_of(members: list[psutil.Process]) -> Path:
     """The folder of a run, from what its guard was told."""
-    [folder] = [Path(word) for word in guard_of(members).cmdline() if PREFIX in word]
+    [folder] = [Path(word) for word in words_of(guard_of(members)) if PREFIX in word]
     assert folder.parent == place() and folder.exists()
     return folder
 
 
 def assert_gone(members: list[psutil.Process], folder: Path) -> None:
     _, alive = psutil.wait_procs(members, timeout=GONE_S)
-    assert not [each for each in alive if each.status() != psutil.STATUS_ZOMBIE]
-    end = time.monotonic() + GONE_S
-    while folder.exists():
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    assert not [each for each in alive if is_alive(each)]
+    until(lambda: not folder.exists(), GONE_S)
 
 
 @pytest.fixture
@@ -85,6 +94,8 @@ def test_a_start_that_is_ended_leaves_nothing_and_says_nothing(
     emulator: ServerProcess, starting: Callable[[str], "subprocess.Popen[str]"], said: str, number: int, code: int
 ) -> None:
     process = starting(said)
+    guarded(process.pid)
+    # So that more of its processes have begun.
     time.sleep(1.5)
     members = family(process.pid)
     folder = folder_of(members)
@@ -93,7 +104,7 @@ def test_a_start_that_is_ended_leaves_nothing_and_says_nothing(
     assert process.stderr is not None
     assert process.stderr.read() == ""
     assert_gone(members, folder)
-    assert httpx.get(f"{emulator.http_url}/health").status_code == 200
+    assert httpx.get(f"{emulator.http_url}/health", timeout=60).status_code == 200
 
 
 @pytest.mark.timeout(300)
@@ -105,11 +116,10 @@ def test_who_is_ended_while_it_waits_for_a_server_takes_that_with_it(
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
     demo = subprocess.Popen(command, env=os.environ | {"TMPDIR": str(tmp_path)}, start_new_session=True, **quiet)  # type: ignore[call-overload]
     try:
-        while not (members := family(demo.pid)) or not any("guard.py" in " ".join(each.cmdline()) for each in members):
-            time.sleep(0.1)
+        members = guarded(demo.pid)
         folder = folder_of(members)
         demo.send_signal(number)
-        assert demo.wait(40.0) == code and demo.stderr.read() == ""
+        assert demo.wait(GONE_S) == code and demo.stderr.read() == ""
         assert_gone(members, folder)
         assert list(tmp_path.iterdir()) == []
     finally:
@@ -117,6 +127,7 @@ def test_who_is_ended_while_it_waits_for_a_server_takes_that_with_it(
 
 
 # It is the last one that asks for this server.
+@pytest.mark.timeout(300)
 def test_an_edge_that_is_killed_under_load_takes_all_with_it_but_not_another_server(
     emulator: ServerProcess, client: openai.OpenAI, recorded_emulator: ServerProcess, discovery: Path
 ) -> None:
@@ -132,14 +143,15 @@ def test_an_edge_that_is_killed_under_load_takes_all_with_it_but_not_another_ser
     assert len(members) > 8
     folder = folder_of(members)
     assert any(folder.glob("rendezvous-*")), "what vLLM's engine leaves goes with the run too"
-    guard_of(members).kill()
-    time.sleep(2)
+    first = guard_of(members)
+    first.kill()
+    until(lambda: any(each.pid != first.pid for each in guards_of(family(child.process.pid))))
     child.process.kill()
     child.process.wait()
     assert_gone(members, folder)
     assert not discovery.exists()
     for each in load:
-        each.join(30)
+        each.join(GONE_S)
     assert ask(client, 3, []) == expected
 
 

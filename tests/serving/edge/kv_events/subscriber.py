@@ -9,6 +9,8 @@ import msgspec
 import zmq
 from vllm.distributed.kv_events import AllBlocksCleared, BlockRemoved, BlockStored, KVEventBatch, ZmqEventPublisher
 
+from tests.patience import PATIENCE_S
+
 
 class HeldPrefixes:
     """What one device holds: blocks by their hash, each with the tokens from its prompt's beginning to its end."""
@@ -70,7 +72,7 @@ class Subscriber:
         self._thread.join()
         assert self.failed == []
 
-    def settled(self, holds: Callable[[], bool], patience_s: float = 10.0) -> bool:
+    def settled(self, holds: Callable[[], bool], patience_s: float = PATIENCE_S) -> bool:
         """Whether something comes to hold within a while."""
         end_s = time.monotonic() + patience_s
         while not holds() and time.monotonic() < end_s:

@@ -1,5 +1,6 @@
 """Can a router that follows the devices' KV events know what each of them holds?"""
 
+import contextlib
 import random
 import re
 import threading
@@ -15,6 +16,7 @@ from smg_grpc_proto.generated import common_pb2
 from smg_grpc_servicer.kv_relay import vllm_chain
 
 from serving.process.server_process import ServerProcess, server
+from tests.patience import until
 from tests.serving.edge.kv_events.subscriber import Subscriber
 
 pytestmark = pytest.mark.timeout(300)
@@ -165,20 +167,43 @@ def test_grpc_relays_the_same_with_the_load(following: ServerProcess, subscriber
     assert [block.block_hash for block in stored.blocks] == [digest for _, digest in vllm_chain(prompt, BLOCK)]
 
 
+@contextlib.contextmanager
+def kept_busy(child: ServerProcess, prompt: list[int], rank: int) -> Iterator[threading.Event]:
+    """Meanwhile a device has one long request after the other, up to the event."""
+    over = threading.Event()
+
+    def keep() -> None:
+        while not over.is_set():
+            ask(child, prompt, rank, tokens=900)
+
+    asking = threading.Thread(target=keep)
+    asking.start()
+    try:
+        yield over
+    finally:
+        over.set()
+        asking.join()
+
+
 def test_flushing_empties_all_caches_unless_something_runs(
     following: ServerProcess, subscriber: Subscriber, vllm: Any
 ) -> None:
     prompt = [55] * 320
     ask(following, prompt, 0)
-    running = threading.Thread(target=ask, args=(following, [66] * 64, 1, 900))
-    running.start()
-    assert subscriber.settled(lambda: vllm.GetLoads(vllm_engine_pb2.GetLoadsRequest()).loads[1].num_running_reqs == 1)
-    refused = vllm.FlushCache(common_pb2.FlushCacheRequest())
-    assert not refused.success and "in flight" in refused.message
-    # Of several ranks those without requests are emptied, as in vLLM.
-    assert subscriber.settled(lambda: not held(subscriber, 0)) and held(subscriber, 1)
-    assert vllm.FlushCache(common_pb2.FlushCacheRequest(timeout_s=60)).success
-    running.join()
+    answers: list[Any] = []
+
+    def is_refused() -> bool:
+        answers.append(vllm.FlushCache(common_pb2.FlushCacheRequest()))
+        return not answers[-1].success
+
+    with kept_busy(following, [66] * 64, 1) as over:
+        # Between two requests there is a moment in which nothing runs.
+        until(is_refused)
+        assert "in flight" in answers[-1].message
+        # Of several ranks those without requests are emptied, as in vLLM.
+        until(lambda: not held(subscriber, 0) and held(subscriber, 1))
+        over.set()
+        assert vllm.FlushCache(common_pb2.FlushCacheRequest(timeout_s=60)).success
     assert subscriber.settled(lambda: not held(subscriber, 1))
     assert ask(following, prompt, 0) == 0
     assert httpx.post(f"{following.http_url}/reset_prefix_cache", timeout=30).json() == {"success": True}
@@ -193,12 +218,14 @@ def test_the_emulated_machine_is_described(following: ServerProcess, vllm: Any) 
     assert (info.data_parallel_size, info.block_size, info.max_num_seqs, info.is_paused) == (2, BLOCK, 64, False)
     model = vllm.GetModelInfo(vllm_engine_pb2.GetModelInfoRequest())
     assert (model.max_context_length, model.vocab_size, model.served_model_name) == (1024, 4096, "glm-4.7-flash")
-    asking = threading.Thread(target=ask, args=(following, [88] * 64, 1, 900))
-    asking.start()
     loads: dict[int, Any] = {}
-    while not loads or not loads[1].num_running_reqs or not loads[1].token_usage:
-        loads = {load.dp_rank: load for load in vllm.GetLoads(vllm_engine_pb2.GetLoadsRequest()).loads}
-    asking.join()
+
+    def is_running() -> bool:
+        loads.update({load.dp_rank: load for load in vllm.GetLoads(vllm_engine_pb2.GetLoadsRequest()).loads})
+        return bool(loads[1].num_running_reqs and loads[1].token_usage)
+
+    with kept_busy(following, [88] * 64, 1):
+        until(is_running)
     assert loads[1].num_running_reqs == 1 and loads[0].num_running_reqs == 0
     assert loads[1].gen_throughput > 0 and loads[1].num_used_tokens < loads[1].max_total_num_tokens < 5000
     one = vllm.GetLoads(vllm_engine_pb2.GetLoadsRequest(dp_rank=1))

@@ -20,10 +20,13 @@ from serving.api.pb.foreserve.v1 import openai_pb2, openai_pb2_grpc
 from serving.edge.async_llm import ENDING
 from serving.process.server_process import ServerProcess
 from serving.telemetry.step_log import read_step_log
+from tests.patience import until
 from tests.serving.observed_server import MODEL, PARENT, SPEED, Observed
 
 TOKENS = 60
 STREAMS = 8
+# So many that a request is under way for seconds.
+MOVED_TOKENS = 900
 LONG = {"model": MODEL, "prompt": "Hello", "max_tokens": 1000, "ignore_eos": True}
 QUESTION = [{"role": "user", "content": "What is a contract?"}]
 
@@ -78,7 +81,8 @@ def test_a_streamed_chat_is_a_tree_of_spans_whose_durations_are_those_of_the_met
     # It was alone: the steps, and their joules, are its own.
     used = observed.metric("foreserve_energy_joules_total") - energy
     assert said["foreserve.energy.even_share_j"] == pytest.approx(used, rel=0.02)
-    assert began - 0.2 < root.span.start_time_unix_nano / 1e9 and root.real_s < took_s + 0.2
+    # Its end is told of when the edge gets to it.
+    assert began - 0.2 < root.span.start_time_unix_nano / 1e9 and root.real_s < took_s + 5.0
     assert said["gen_ai.request.temperature"] == 0.7 and said["gen_ai.request.max_tokens"] == TOKENS
     assert (said["gen_ai.usage.output_tokens"], said["gen_ai.response.finish_reasons"]) == (TOKENS, ["length"])
     assert ids == {said["gen_ai.request.id"]} == {"chatcmpl-mine"}
@@ -140,13 +144,14 @@ def test_a_request_whose_device_is_lost_says_that_it_moved(observed: Observed) -
     # One goes to the second device.
     streams = [
         observed.client(digit * 32).completions.create(
-            model=MODEL, prompt="Once", max_tokens=300, stream=True, extra_body={"ignore_eos": True}
+            model=MODEL, prompt="Once", max_tokens=MOVED_TOKENS, stream=True, extra_body={"ignore_eos": True}
         )
         for digit in "67"
     ]
     for stream in streams:
         next(stream)
-    told = httpx.post(f"{observed.child.http_url}/foreserve/v1/faults", json={"fault": "lost: device=1, for=2"})
+    fault = {"fault": "lost: device=1, for=2"}
+    told = httpx.post(f"{observed.child.http_url}/foreserve/v1/faults", json=fault, timeout=60)
     assert told.status_code == 200, told.text
     for stream in streams:
         for _ in stream:
@@ -157,7 +162,7 @@ def test_a_request_whose_device_is_lost_says_that_it_moved(observed: Observed) -
     root = roots[moved]
     assert [event.name for event in root.span.events] == ["moved"]
     assert root.names.count("prefill") == 2 and roots[stayed].names.count("prefill") == 1
-    assert root.said["gen_ai.usage.output_tokens"] == 300 and root.said["foreserve.device"] == 0
+    assert root.said["gen_ai.usage.output_tokens"] == MOVED_TOKENS and root.said["foreserve.device"] == 0
     assert observed.line(fault="lost", begins=True, device=1)["level"]
     assert observed.line(state="lost")["level"] == "warning"
     assert observed.line(trace_id=moved * 32)["moves"] == 1
@@ -172,7 +177,7 @@ def test_what_it_prints_works(observed: Observed) -> None:
     commands = [line.strip() for line in said.splitlines() if line.startswith("  curl") or " call grpc" in line]
     assert [command.split()[0] for command in commands] == ["curl", sys.executable]
     for command in commands:
-        result = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60)
+        result = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=150)
         assert result.returncode == 0, result.stderr
         assert '"delta"' in result.stdout
 
@@ -185,24 +190,25 @@ def ports(child: ServerProcess) -> tuple[int, int]:
 def lines_of_a_stream(client: httpx.Client, url: str, after_s: float) -> list[str]:
     """The lines of a stream that begins after some real seconds."""
     time.sleep(after_s)
-    with client.stream("POST", f"{url}/v1/completions", json={**LONG, "stream": True}, timeout=60) as answer:
+    with client.stream("POST", f"{url}/v1/completions", json={**LONG, "stream": True}, timeout=180) as answer:
         return [line for line in answer.iter_lines() if line]
 
 
+@pytest.mark.timeout(400)
 def test_ctrl_c_leaves_nothing_but_lines_of_logs_that_are_objects(observed: Observed) -> None:
     process = observed.child.process
     family = psutil.Process(process.pid).children(recursive=True)
     assert len(family) > 5
     # Those too that other tests have added.
-    listed = httpx.get(f"{observed.child.http_url}/foreserve/v1/devices").json()["devices"]
+    listed = httpx.get(f"{observed.child.http_url}/foreserve/v1/devices", timeout=60).json()["devices"]
     devices = sorted(device["index"] for device in listed)
     # One client for all: making one takes longer than a stream is ahead of the next.
     with httpx.Client() as client, concurrent.futures.ThreadPoolExecutor(STREAMS + 1) as pool:
         url = observed.child.http_url
         # Each has come further than the next one, of which there may be no token yet.
         streams = [pool.submit(lines_of_a_stream, client, url, 0.05 * number) for number in range(STREAMS)]
-        whole = pool.submit(client.post, f"{url}/v1/completions", json=LONG, timeout=60)
-        time.sleep(0.05 * STREAMS)
+        whole = pool.submit(client.post, f"{url}/v1/completions", json=LONG, timeout=180)
+        until(lambda: observed.under_way() == STREAMS + 1)
         # As a terminal does it: to every process of the group.
         for member in (process, *family):
             member.send_signal(signal.SIGINT)
@@ -210,7 +216,7 @@ def test_ctrl_c_leaves_nothing_but_lines_of_logs_that_are_objects(observed: Obse
     # None is taken for a whole answer.
     assert all(any(ENDING in line for line in stream.result()[-3:]) for stream in streams)
     assert whole.result().status_code == 500 and ENDING in whole.result().text
-    _, alive = psutil.wait_procs(family, timeout=10)
+    _, alive = psutil.wait_procs(family, timeout=60)
     assert not alive
     for port in ports(observed.child):
         with socket.socket() as client:
@@ -221,6 +227,6 @@ def test_ctrl_c_leaves_nothing_but_lines_of_logs_that_are_objects(observed: Obse
     assert {step.device for step in steps} == set(devices) >= {0, 1} and len(steps) > 100
     out = observed.steps.with_name("trace.json.gz")
     command = [str(Path(sys.executable).parent / "foreserve"), "trace", str(observed.steps), "--out", str(out)]
-    made = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    made = subprocess.run(command, capture_output=True, text=True, timeout=150)
     told = f"{len(steps):,} steps of devices {', '.join(map(str, devices))}"
     assert made.returncode == 0 and told in made.stdout, made.stderr

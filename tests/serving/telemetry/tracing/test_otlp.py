@@ -7,7 +7,7 @@ import time
 import pytest
 
 from serving.call import Call
-from serving.telemetry.tracing.otlp import FLUSH_S, Otlp
+from serving.telemetry.tracing.otlp import Otlp
 from serving.telemetry.tracing.send import send
 from serving.types import Request
 from serving.usage_error import UsageError
@@ -85,8 +85,9 @@ def test_a_collector_that_is_down_delays_nobody(
             began = time.monotonic()
         ending_s = time.monotonic() - began
     # Whoever waited for a collector would do so in each of them, a machine that is busy for a moment does not.
-    assert 3 * min(thirds_s) < 2.0
-    assert ending_s < FLUSH_S + 2.0
+    assert 3 * min(thirds_s) < 10.0
+    # Without a limit it would go on trying for more than 20 seconds.
+    assert ending_s < 15.0
     assert 1 <= len([r for r in caplog.records if r.name.startswith("opentelemetry")]) <= 2
 
 
