@@ -7,10 +7,8 @@ import openai
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from device_model.load import load_device
-from device_model.step import StepPlan
 from serving.process.server_process import ServerProcess
-from tests.conftest import CONTEXT, SECRET
+from tests.conftest import CONTEXT
 from tests.serving.api.test_http import PLAIN, idle, metrics, settled, until
 
 WHOLE = {"ignore_eos": True}
@@ -46,34 +44,6 @@ def test_a_client_that_goes_away_frees_the_device(emulator: ServerProcess, clien
             break
     assert ended[LEFT] == before[LEFT] + 1
     until(rests)
-
-
-def test_latencies_in_the_metrics_are_those_of_the_device_model(small_emulator: ServerProcess) -> None:
-    client = openai.OpenAI(base_url=f"{small_emulator.http_url}/v1", api_key=SECRET, max_retries=0)
-    until(lambda: idle(small_emulator))
-    for number in range(5):
-        before = settled(small_emulator)
-        # Of some length: a prompt of one word is over sooner on the device than in the token source.
-        asked = PLAIN | {"prompt": f"{number}: what is a contract? Answer in plain words, please.", "max_tokens": 33}
-        answer = client.completions.create(**asked, extra_body=WHOLE)
-        after = settled(small_emulator)
-        grew = {name: after[name] - before.get(name, 0.0) for name in after}
-        # A device makes steps until the next token is there: a late one costs some.
-        if not grew["foreserve_underruns_total"]:
-            break
-    else:
-        pytest.skip("The token source was late each time.")
-    length = answer.usage.prompt_tokens
-    device = load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b")
-    decode = device.probe(StepPlan.of((1, length)), 32).latency_s
-    assert grew["vllm:inter_token_latency_seconds_sum"] == pytest.approx(decode.sum(), rel=1e-6)
-    assert grew["vllm:inter_token_latency_seconds_count"] == 32
-    assert grew["vllm:request_time_per_output_token_seconds_sum"] == pytest.approx(decode.mean(), rel=1e-6)
-    prefill = device.probe(StepPlan.of((length, 0))).latency_s[0]
-    assert grew["vllm:request_prefill_time_seconds_sum"] == pytest.approx(prefill, rel=1e-6)
-    assert grew["vllm:prompt_tokens_total"] == length
-    assert grew["vllm:generation_tokens_total"] == grew["foreserve_released_tokens_total"] == 33
-    assert grew["foreserve_busy_seconds_total"] == pytest.approx(decode.sum() + prefill, rel=1e-6)
 
 
 def test_vllms_series_of_steps_have_all_tokens_of_a_request(client: openai.OpenAI, emulator: ServerProcess) -> None:
