@@ -17,7 +17,8 @@ from serving.api.pb.foreserve.v1 import openai_pb2 as pb
 from serving.api.pb.foreserve.v1 import openai_pb2_grpc
 from serving.process.server_process import ServerProcess, server
 from tests.conftest import MODEL
-from tests.serving.api.test_http import idle, metrics, until
+from tests.patience import until
+from tests.serving.api.test_http import idle, metrics
 
 TOKENS, REQUESTS, SPEED = 3000, 60, 0.5
 # Each test has a key, and so limits, of its own.

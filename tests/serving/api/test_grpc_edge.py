@@ -16,7 +16,7 @@ from smg_grpc_proto import vllm_engine_pb2, vllm_engine_pb2_grpc
 from serving.api.pb.foreserve.v1 import openai_pb2 as pb
 from serving.api.pb.foreserve.v1 import openai_pb2_grpc
 from tests.conftest import CONTEXT, MODEL, QUEUE
-from tests.serving.api.test_http import until
+from tests.patience import until
 
 Code = grpc.StatusCode
 LONG = 900  # tokens: they take longer than what is to happen meanwhile

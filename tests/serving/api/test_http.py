@@ -12,6 +12,7 @@ from device_model.load import load_device
 from device_model.step import StepPlan
 from serving.process.server_process import ServerProcess
 from tests.conftest import CONTEXT, MODEL, SECRET
+from tests.patience import until
 
 HELLO = [{"role": "user", "content": "Hello!"}]
 PLAIN = {"model": MODEL, "prompt": "Hello", "max_tokens": 8, "temperature": 0.0}
@@ -37,14 +38,6 @@ def settled(emulator: ServerProcess) -> dict[str, float]:
         if now.get("vllm:iteration_tokens_total_sum") == last.get("vllm:iteration_tokens_total_sum"):
             return now
         last = now
-
-
-def until(condition, seconds: float = 60.0) -> None:
-    """Wait for something that happens elsewhere."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def idle(emulator: ServerProcess) -> bool:
@@ -198,7 +191,7 @@ def test_malformed_json_is_a_bad_request(emulator: ServerProcess) -> None:
 
 
 def test_latencies_in_the_metrics_are_those_of_the_device_model(small_emulator: ServerProcess) -> None:
-    # First of all on this device: how it decodes depends on what it has decoded.
+    # Before others have decoded for several at once: who decodes alone soon after may not do so plainly.
     client = openai.OpenAI(base_url=f"{small_emulator.http_url}/v1", api_key=SECRET, max_retries=0)
     until(lambda: idle(small_emulator))
     for number in range(5):

@@ -4,7 +4,7 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 
 from serving.edge.async_llm import ENDING
 from serving.process.server_process import ServerProcess, server
+from tests.patience import until
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.beside]
 
@@ -27,13 +28,6 @@ def operated(request: pytest.FixtureRequest) -> Iterator[ServerProcess]:
     tracking = "--vllm-option=--enable-server-load-tracking"
     with server(*options, tracking, quiet=True, environment={"VLLM_SERVER_DEV_MODE": "1"}) as child:
         yield child
-
-
-def until(holds: Callable[[], bool], patience_s: float = 60.0) -> None:
-    end_s = time.monotonic() + patience_s
-    while not holds():
-        assert time.monotonic() < end_s
-        time.sleep(0.02)
 
 
 def call(child: ServerProcess, method: str, path: str, **rest: Any) -> httpx.Response:

@@ -9,7 +9,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from serving.process.server_process import ServerProcess
 from tests.conftest import CONTEXT
-from tests.serving.api.test_http import PLAIN, idle, metrics, settled, until
+from tests.patience import until
+from tests.serving.api.test_http import PLAIN, idle, metrics, settled
 
 WHOLE = {"ignore_eos": True}
 WHOLE_ANSWERS, LEFT = "vllm:request_success_totallength", "vllm:request_success_totalabort"
