@@ -53,7 +53,11 @@ class Climb:
             Climb(
                 (seed,),
                 self.needs,
-                [LoadTrial.of(each.load, each.findings[place : place + 1], self.needs) for each in self.tried],
+                [
+                    LoadTrial.of(each.load, each.findings[place : place + 1], self.needs)
+                    for each in self.tried
+                    if not first_error(each.findings)
+                ],
             )
             for place, seed in enumerate(self.seeds)
         ]
@@ -62,17 +66,26 @@ class Climb:
         """Take in what came of a load, a finding a seed. One that the workload is too short for is none that holds: it
         has no request to judge, or brings or serves no more of them than half of it."""
         if error := first_error(findings):
-            self.ended = True
-            # Of less load, too, nobody may come in time; what was tried before says what there is to say.
-            known = self.tried if is_of_nobody(error) else []
-            self.short = UNJUDGED if any(each.holds for each in known) else ""
-            self.error = "" if known else error
+            self._end(load, findings, error)
             return
         trial, before = LoadTrial.of(load, findings, self.needs), max(self.tried, default=None)
         if before is not None and trial.holds and _is_as_much(before, trial):
             self.short, self.ended = SHORT, True
         else:
             self.tried.append(trial)
+
+    def _end(self, load: float, findings: list[Finding], error: str) -> None:
+        """End with an error, or with what was tried before if of this load nobody is judged. Where more load than holds
+        is known to fail, what lies between is still to be found."""
+        below, above = self.edge()
+        if is_of_nobody(error) and below is not None and above is not None:
+            self.tried.append(LoadTrial(load, 0.0, findings, findings[0].point.users))
+            return
+        self.ended = True
+        if not (is_of_nobody(error) and self.tried):
+            self.error = error
+        elif below is not None:
+            self.short = UNJUDGED
 
     def edge(self) -> tuple[LoadTrial | None, LoadTrial | None]:
         """Return the highest load that holds, and the lowest failed one above it."""

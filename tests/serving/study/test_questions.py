@@ -86,6 +86,19 @@ def test_capacity_is_what_held_where_more_load_leaves_nobody_to_judge(tmp_path: 
     assert answer is not None and (answer["load"], answer["limit"]) == (4.0, "workload too short: nobody left to judge")
 
 
+@pytest.mark.parametrize("seeds", ["", "seeds = [0, 1]\n"])
+def test_capacity_is_found_below_a_dip_beyond_which_nobody_is_judged(tmp_path: Path, seeds: str) -> None:
+    asked = study(tmp_path, f'question = "capacity"\n{seeds}')
+    (inquiry,) = asked.question.inquiries(asked)
+
+    def law(at: Row) -> Row | str:
+        kept = 1.0 if at["load"] <= 1.4 else 0.9
+        return NOBODY if at["load"] > 3 else row(attainment=kept, ttft_attainment=kept, offered_per_s=at["load"])
+
+    answer, _ = ask(inquiry, law)
+    assert answer is not None and (1.37 < answer["load"] <= 1.4, answer["limit"]) == (True, "TTFT")
+
+
 def test_capacity_is_nothing_where_less_load_leaves_nobody_to_judge(tmp_path: Path) -> None:
     asked = study(tmp_path, 'question = "capacity"\n')
     (inquiry,) = asked.question.inquiries(asked)
