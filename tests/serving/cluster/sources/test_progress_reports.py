@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from serving.cluster.streams import sockets
 from serving.cluster.streams.rpc import RpcServer
 from serving.device.token_buffer import TokenBuffer
 from serving.types import Chunk
+from tests import patience
 
 DEVICE, AHEAD = 3, 64
 
@@ -34,11 +35,7 @@ class Source:
         self.reminded.append((request_id, position, device))
 
 
-def until(there: Callable[[], bool]) -> None:
-    end_s = time.monotonic() + 20
-    while not there():
-        assert time.monotonic() < end_s
-        time.sleep(0.01)
+until = partial(patience.until, within_s=20)
 
 
 @pytest.fixture

@@ -3,7 +3,8 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -29,17 +30,13 @@ from serving.scenario.fleet import Member
 from serving.scenario.scenario import Scenario
 from serving.scheduler.config import Limits, SchedulerRules
 from serving.types import Batch, Done, DroppedMessages, Request
+from tests import patience
 
 PATIENCE_S = 20.0
 LIMITS, RULES = Limits(4, 256, 4096), SchedulerRules()
 
 
-def until(there: Callable[[], bool]) -> None:
-    """Wait for what other processes do in their own time."""
-    end_s = time.monotonic() + PATIENCE_S
-    while not there():
-        assert time.monotonic() < end_s
-        time.sleep(0.01)
+until = partial(patience.until, within_s=PATIENCE_S)
 
 
 class Calculator:

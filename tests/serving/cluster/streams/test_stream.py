@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -32,6 +33,7 @@ from serving.edge.delivery.outputs import outputs_of
 from serving.process.run_folder import hold
 from serving.token_source.logprob_codec import pack, unpack
 from serving.types import Chunk, DroppedMessages
+from tests import patience
 
 PATIENCE_S = 10.0
 
@@ -70,11 +72,7 @@ def got(request: pytest.FixtureRequest, folder: Path) -> Got:
     return Got(folder, request.param)
 
 
-def until(there: Callable[[], object]) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not there():
-        assert time.monotonic() < end
-        time.sleep(0.01)
+until = partial(patience.until, within_s=PATIENCE_S)
 
 
 def pushing(address: Address, keys: CurveKeys | None) -> "zmq.Socket[bytes]":
