@@ -13,6 +13,7 @@ from pathlib import Path
 
 from serving.process.run_folder import gone_with_run
 from serving.scenario.scenario import Scenario
+from serving.usage_error import UsageError
 
 log = logging.getLogger("foreserve")
 
@@ -39,6 +40,14 @@ def tell(line: str) -> None:
         print(line, flush=True)
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def check_folder(path: Path | None, option: str) -> None:
+    """Raise UsageError, before anything is started, if no file can be written at `path`."""
+    if path is None or (path.exists() and not path.is_file() and os.access(path, os.W_OK)):  # a pipe
+        return
+    if not os.access(path.absolute().parent, os.W_OK):
+        raise UsageError(f"{option} {path} cannot be written: {path.absolute().parent} is no folder to write in.")
 
 
 @contextlib.contextmanager

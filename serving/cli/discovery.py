@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,14 +14,6 @@ from serving.usage_error import UsageError
 
 NAME = "foreserve_service_discovery.json"
 EVERYWHERE = ("0.0.0.0", "::", "")
-
-
-def check_folder(path: Path | None, option: str) -> None:
-    """Raise UsageError, before anything is started, if no file can be written at `path`."""
-    if path is None or (path.exists() and not path.is_file() and os.access(path, os.W_OK)):  # a pipe
-        return
-    if not os.access(path.absolute().parent, os.W_OK):
-        raise UsageError(f"{option} {path} cannot be written: {path.absolute().parent} is no folder to write in.")
 
 
 @contextlib.contextmanager

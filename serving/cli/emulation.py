@@ -2,36 +2,32 @@
 
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable
-from importlib.util import find_spec
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from serving.cli.announcements import RunningServer, greeting, ready_file, tell
 from serving.cli.discovery import announced
 from serving.cli.front_ends import join_front_end, ready_response, start_edges
-from serving.cli.start_progress import StartProgress
+from serving.cli.server_start import ServerStart
 from serving.cli.supervision import loss_of_ray, unless, watch
 from serving.clock import ClockOrigin, WallClock
 from serving.cluster import cluster
 from serving.cluster.ray_session import is_joined, ray_in
-from serving.cluster.sources.forks import Forks, forking
+from serving.cluster.sources.forks import forking
+from serving.cluster.sources.preloading import may_fork
 from serving.cluster.sources.replacements import SourceActors
 from serving.cluster.streams.sockets import here
 from serving.cluster.streams.stream import Inbox
 from serving.cluster.supervision.ray_watch import RayLost
-from serving.device.drafting_ranges import told_drafting
 from serving.edge.preflight import PreparedScenario
 from serving.process.background import in_background
 from serving.process.optional_imports import UNUSED, without_packages
-from serving.process.process_priority import become_urgent, defer_garbage, may_be_realtime, settle
-from serving.process.run_folder import run_folder
+from serving.process.process_priority import become_urgent, may_be_realtime, settle
 from serving.process.shutdown import until_told
-from serving.scenario.fleet import described
 from serving.scenario.scenario import Scenario
-from serving.security.access import concerns
 from serving.token_source.engine_args import engine_config
-from serving.token_source.vllm_args import on_cpu, parse_flags, prepare_environment, provide_cache, vllm_flags
+from serving.token_source.vllm_args import parse_flags, vllm_flags
 from serving.types import Release
 
 if TYPE_CHECKING:
@@ -46,20 +42,16 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("foreserve")
 
-Say = Callable[[str], None]
-
 
 @contextlib.asynccontextmanager
-async def serving(prepared: PreparedScenario, say: Say) -> AsyncIterator[RunningServer]:
-    """Run an emulation for as long as the context lasts; `say` gets progress, a line each."""
-    defer_garbage()
+async def serving(prepared: PreparedScenario, start: ServerStart) -> AsyncIterator[RunningServer]:
+    """Run an emulation, whose `start` has begun, for as long as the context lasts."""
     scenario = prepared.scenario
+    folder, progress, forked = start
     async with contextlib.AsyncExitStack() as stack:
-        progress = stack.enter_context(StartProgress(say))
         stack.callback(prepared.close)
         progress("Starting Ray ...")
-        folder = prepared_folder(stack, scenario)
-        forks = await start_forks(stack, folder)
+        forks = await stack.enter_async_context(forking(folder, forked)) if may_fork() else None
         stack.enter_context(ray_in(folder))
         lost = loss_of_ray(stack)
         flags = vllm_flags(scenario, prepared.max_model_len)
@@ -82,22 +74,6 @@ async def serving(prepared: PreparedScenario, say: Say) -> AsyncIterator[Running
         await settle_in(core, scenario)
         await stack.enter_async_context(in_background(watch_over.run()))
         yield RunningServer(scenario, http_port, grpc_port, progress.done(), realtime, bool(prepared.access.api), lost)
-
-
-def prepared_folder(stack: contextlib.AsyncExitStack, scenario: Scenario) -> Path:
-    """Return a folder for a run, until `stack` closes, with the environment set for what starts in it."""
-    prepare_environment(scenario.token_model)
-    folder = stack.enter_context(run_folder())
-    provide_cache(folder)
-    return folder
-
-
-async def start_forks(stack: contextlib.AsyncExitStack, folder: Path) -> Forks | None:
-    """Start what token sources are forked from, until `stack` closes; not for GPUs, which no fork may inherit, or for a
-    Ray of somebody else's, which may start them on any node."""
-    if is_joined() or not on_cpu() or find_spec("vllm") is None:
-        return None
-    return await stack.enter_async_context(forking(folder))
 
 
 async def settle_in(core: "EmulatedCore", scenario: Scenario) -> None:
@@ -240,16 +216,13 @@ async def open_edge(
     return grpc_port, prepared.sock.getsockname()[1]
 
 
-async def serve(prepared: PreparedScenario, ready: Path | None, discovery_file: Path | None = None) -> None:
-    """Run `foreserve serve` until it is interrupted. Raise RayLost."""
+async def serve(
+    prepared: PreparedScenario, start: ServerStart, ready: Path | None, discovery_file: Path | None = None
+) -> None:
+    """Run `foreserve serve`, whose `start` has begun, until it is interrupted. Raise RayLost."""
     scenario = prepared.scenario
-    for sentence in concerns(prepared.access, scenario.host, encrypted=scenario.encrypted):
-        log.warning(sentence)
-    tell(f"foreserve: {scenario.model} on {described(scenario.members)}, speed {scenario.speed:g}")
-    for sentence in told_drafting((spec for spec, _ in prepared.fleet), scenario.max_num_seqs, prepared.max_model_len):
-        tell(sentence)
     async with contextlib.AsyncExitStack() as stack:
-        up = await stack.enter_async_context(serving(prepared, say=tell))
+        up = await stack.enter_async_context(serving(prepared, start))
         stack.enter_context(announced(scenario, up.http_port, discovery_file))
         tell(greeting(up))
         told: dict[str, Any] = {"http_port": up.http_port, "grpc_port": up.grpc_port, "encrypted": scenario.encrypted}

@@ -1,8 +1,9 @@
 """Progress of a start, which may take a while on a busy machine: every few seconds a line says what is waited for."""
 
+import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import TracebackType
 
 EVERY_S = 5.0
@@ -17,6 +18,7 @@ class StartProgress:
         self._stage = ""
         # Not the event loop: imports keep that from everything else for seconds.
         self._over = threading.Event()
+        self._saying = threading.Lock()
         self._thread = threading.Thread(target=self._repeat, daemon=True)
 
     def __enter__(self) -> "StartProgress":
@@ -29,7 +31,14 @@ class StartProgress:
     def __call__(self, line: str) -> None:
         """Say a line."""
         self._stage = line
-        self._say(line)
+        self._tell(line)
+
+    @contextlib.contextmanager
+    def silent(self) -> Iterator[None]:
+        """Say nothing while the context lasts: a fork of this process could not say anything if it was forked in the
+        middle of a line."""
+        with self._saying:
+            yield
 
     def waits_for(self, stage: str) -> None:
         """Say `stage` with the next line, unless something else is waited for by then."""
@@ -42,4 +51,8 @@ class StartProgress:
 
     def _repeat(self) -> None:
         while not self._over.wait(self._every_s):
-            self._say(f"{time.monotonic() - self._began_s:5.0f} s  {self._stage}")
+            self._tell(f"{time.monotonic() - self._began_s:5.0f} s  {self._stage}")
+
+    def _tell(self, line: str) -> None:
+        with self._saying:
+            self._say(line)

@@ -2,14 +2,17 @@
 
     python -m serving.process.fork_server SOCKET MODULE NICENESS
 
-It ends with whoever has started it. `forked_python` asks for forks at the Unix socket, even before the module is
+Or it is a fork of a process that has imported that itself (`fork_off`). It ends with whoever has started it.
+`forked_python` asks for forks at the Unix socket, even before the module is
 imported. A forker that dies, or is stopped, is replaced at once; if this process dies, its forker goes on until another
 fork server has imported the module, and takes the socket over.
 """
 
+import contextlib
 import gc
 import importlib
 import os
+import select
 import signal
 import socket
 import sys
@@ -18,9 +21,10 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from serving.process.forker import BACKLOG, STREAMS, forking
+from serving.process.forker import BACKLOG, STREAMS, exiting, forking
 from serving.process.optional_imports import UNUSED, without_packages
 from serving.process.peer import Peer
+from serving.process.run_folder import be_a_fork
 
 LOOK_S = 0.2
 # Between two forkers: one that ends at once must not keep a processor busy.
@@ -48,6 +52,44 @@ def main() -> None:
         predecessor.kill()
         predecessor.close()
     keep(listener, keeper)
+
+
+def fork_off(folder: Path, name: str) -> int:
+    """Fork a fork server off this process, with what it has imported, and return the fork's process ID; its socket has
+    a `name` in the `folder` of this process's run.
+
+    Nothing of Ray may have been imported, which reads its settings then, and no thread may hold what the fork needs.
+    """
+    listener, keeper = listening(folder / name), Peer(os.getpid())
+    signals = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGINT])
+    pid = os.fork()
+    if pid == 0:
+        with exiting():
+            os.setpgrp()
+            close_all_but(listener, keeper)
+            be_a_fork(folder)
+            signal.signal(signal.SIGTERM, end)
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.pthread_sigmask(signal.SIG_SETMASK, signals)
+            gc.freeze()
+            gc.enable()
+            keep(listener, keeper)
+    signal.pthread_sigmask(signal.SIG_SETMASK, signals)
+    listener.close()
+    keeper.close()
+    return pid
+
+
+def close_all_but(*kept: socket.socket | Peer) -> None:
+    """Close the files of the process that this one is a fork of, but for its standard streams: its ports are to be
+    free, and its pipes to end, when it ends. Their numbers stay taken, as objects of Python's will close them again."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    spared = {nothing, *range(STREAMS), *(each.fileno() for each in kept)}
+    for number in {int(name) for name in os.listdir("/proc/self/fd")} - spared:
+        # The one of the list itself is closed by now.
+        with contextlib.suppress(OSError):
+            os.fstat(number)
+            os.dup2(nothing, number, inheritable=False)
 
 
 def end(number: int, frame: FrameType | None) -> NoReturn:
@@ -97,7 +139,7 @@ def keep(listener: socket.socket, keeper: Peer) -> None:
         forker = Peer(pid)
         try:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
-            while not (keeper.ended() or forker.ended(LOOK_S)):
+            while not select.select([keeper, forker], [], [], LOOK_S)[0]:
                 if forker.is_stopped_for_long():
                     forker.kill()
         finally:

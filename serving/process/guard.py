@@ -2,8 +2,9 @@
 
     python guard.py FOLDER PID [shared] < a pipe that ends when process PID does
 
-A run is known by its folder (`run_folder`): its processes have it in their environment, on their command line,
-or are actors of Ray's with files open in it. Nothing here but the standard library, so that it starts at once.
+A run is known by its folder (`run_folder`): its processes have it in their environment, or have its file for members
+open, or are actors of Ray's with other files open in it. Nothing here but the standard library, so that it starts at
+once.
 """
 
 import contextlib
@@ -20,6 +21,8 @@ MARK = "FORESERVE_RUN"
 """The variable with the folder of the run that a process belongs to."""
 LOCK = "lock"
 """The file in it that is locked for as long as anybody needs the folder."""
+MEMBERS = "members"
+"""The file in it that forks of whoever has started the run hold open, whose environment is of before the run."""
 FILES = "files"
 """The file in it that names others, elsewhere, to be gone with the run: identity and path, a line each."""
 
@@ -76,10 +79,18 @@ def belongs(process: Path, folder: str) -> bool:
     """Tell whether a process is of the run with a folder. Raise OSError if it is gone."""
     if f"{MARK}={folder}".encode() in (process / "environ").read_bytes().split(b"\0"):
         return True
+    files = list(open_files(process))
     # Ray's actors have written over their environment to have names.
-    if not (process / "cmdline").read_bytes().startswith(b"ray::"):
-        return False
-    return any(os.readlink(file).startswith(f"{folder}/") for file in (process / "fd").iterdir())
+    is_actor = (process / "cmdline").read_bytes().startswith(b"ray::")
+    return f"{folder}/{MEMBERS}" in files or (is_actor and any(file.startswith(f"{folder}/") for file in files))
+
+
+def open_files(process: Path) -> Iterator[str]:
+    """Yield the paths of the files that a process has open. Raise OSError if it is gone."""
+    for file in (process / "fd").iterdir():
+        # Some are closed meanwhile.
+        with contextlib.suppress(FileNotFoundError):
+            yield os.readlink(file)
 
 
 def remove_named(folder: Path) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from serving.process.backoff import Backoff
+from serving.process.forked_child import ForkedChild
 from serving.process.logs import fields
 
 LENGTH_BYTES = 8
@@ -24,13 +25,16 @@ RETRY_S = 1.0
 
 log = logging.getLogger("foreserve")
 
+Child = asyncio.subprocess.Process | ForkedChild
+
 
 @dataclass(slots=True)
 class KeptProcess:
     """A command that runs for as long as `run` does; if it ends by itself, `tell_end` gets its exit code, and it starts
     again, later each time that it ends soon.
 
-    `given` is written to its standard input, which stays open for as long as this process lives.
+    `given` is written to its standard input, which stays open for as long as this process lives. `first` is a child
+    that does already what the command does, in the place of its first start.
     """
 
     name: str
@@ -38,9 +42,10 @@ class KeptProcess:
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     given: bytes | None = None
     tell_end: Callable[[int], None] = lambda code: None
+    first: ForkedChild | None = None
     starts: int = 0
     _backoff: Backoff = field(default_factory=partial(Backoff, STEADY_S))
-    _process: asyncio.subprocess.Process | None = None
+    _process: Child | None = None
 
     @property
     def pid(self) -> int | None:
@@ -83,15 +88,8 @@ class KeptProcess:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
 
-    async def _start(self) -> asyncio.subprocess.Process:
-        process = await asyncio.create_subprocess_exec(
-            *self.command,
-            env=dict(self.environment),
-            stdin=None if self.given is None else asyncio.subprocess.PIPE,
-            # Out of the reach of Ctrl-C. No session of its own: Linux shares processors out among sessions first, and
-            # niceness counts only within one (sched(7), autogroup).
-            preexec_fn=os.setpgrp,
-        )
+    async def _start(self) -> Child:
+        process = self.first if self.first and not self.starts else await self._run()
         self.starts += 1
         self._backoff.came_up(time.monotonic())
         # It may have ended since, and uvloop refuses to write to it then.
@@ -99,13 +97,23 @@ class KeptProcess:
             process.stdin.write(len(self.given).to_bytes(LENGTH_BYTES) + self.given)
         return process
 
+    async def _run(self) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            *self.command,
+            env=dict(self.environment),
+            stdin=None if self.given is None else asyncio.subprocess.PIPE,
+            # Out of the reach of Ctrl-C. No session of its own: Linux shares processors out among sessions first, and
+            # niceness counts only within one (sched(7), autogroup).
+            preexec_fn=os.setpgrp,
+        )
+
 
 def read_given() -> bytes:
     """Return what this process, which is kept, is given."""
     return sys.stdin.buffer.read(int.from_bytes(sys.stdin.buffer.read(LENGTH_BYTES)))
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def _end(process: Child) -> None:
     with contextlib.suppress(ProcessLookupError):
         process.terminate()
         try:

@@ -55,7 +55,11 @@ class Peer:
     def kill(self) -> None:
         """Kill the process, unless it has ended."""
         with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self._file, signal.SIGKILL)
+            self.send(signal.SIGKILL)
+
+    def send(self, number: signal.Signals) -> None:
+        """Send the process a signal. Raise ProcessLookupError if it has ended."""
+        signal.pidfd_send_signal(self._file, number)
 
     def close(self) -> None:
         """Stop looking after the process."""

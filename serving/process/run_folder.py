@@ -98,6 +98,14 @@ def abandon(code: int) -> NoReturn:
     os._exit(code)
 
 
+def be_a_fork(folder: Path) -> None:
+    """Leave the runs of the process that this one is a fork of to that one; belong to the run of a folder, and end with
+    it. Files of that process must have been closed here."""
+    _guards.clear()
+    _locks.clear()
+    os.open(folder / guard.MEMBERS, os.O_CREAT | os.O_RDONLY | os.O_CLOEXEC, 0o600)
+
+
 def gone_with_run(path: Path) -> None:
     """Have a file elsewhere removed with the run, unless another one stands there by then."""
     for folder in _guards:

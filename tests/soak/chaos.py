@@ -21,14 +21,13 @@ import psutil
 from prometheus_client.parser import text_string_to_metric_families
 
 from serving.process.server_process import ServerProcess, server
+from tests.serving.fork_servers import FORK_SERVER, is_of_fork_server
 from tests.soak.levels import family
 from tests.soak.streams import HANG_S, SeededStreams
 
 ACTORS = ("HbXpu", "SchedulerActor", "LpddrActor", "DeviceModelActor", "TokenSource")
 # An edge in a process of its own, whose connections end with it; another one takes its place.
 EDGE = "serving.cli.edge_process"
-# What token sources are forks of; without it they start as other actors do.
-FORK_SERVER = "serving.process.fork_server"
 KEPT = (*ACTORS, EDGE, FORK_SERVER)
 # What Ray starts beside its raylet and GCS, and can do without.
 HELPERS = ("monitor.py", "log_monitor.py", "dashboard/dashboard.py")
@@ -43,17 +42,23 @@ LONGEST = 8
 """So many of the longest waits for all parts are told."""
 
 
+def is_of_kind(process: psutil.Process, kind: str) -> bool:
+    """Tell whether a process is an actor of a kind, or runs a program of that name."""
+    # Token sources are forks of that one; without it they start as other actors do.
+    if kind == FORK_SERVER:
+        return is_of_fork_server(process)
+    words = process.cmdline()
+    return bool(words) and (words[0].startswith(f"ray::{kind}") or any(word.endswith(kind) for word in words))
+
+
 def victims(child: ServerProcess, kind: str) -> list[psutil.Process]:
     """The processes of a kind that are there now."""
     found = []
     for pid in family(child.process.pid):
-        try:
+        with contextlib.suppress(psutil.Error):
             process = psutil.Process(pid)
-            words = process.cmdline()
-        except psutil.Error:
-            continue
-        if words and (words[0].startswith(f"ray::{kind}") or any(word.endswith(kind) for word in words)):
-            found.append(process)
+            if is_of_kind(process, kind):
+                found.append(process)
     return found
 
 

@@ -3,6 +3,10 @@
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
+
+from tests.serving.fork_servers import is_of_fork_server
+
 MIB = 1 << 20
 
 
@@ -27,7 +31,7 @@ def levels(pid: int) -> dict[str, Level]:
     for each in family(pid):
         try:
             name, level = _name(each), _level(each)
-        except OSError:
+        except (OSError, psutil.Error):
             continue  # It has ended in the meantime.
         found[name] = found.get(name, Level(0, 0, 0)) + level
     return found
@@ -52,6 +56,8 @@ def family(pid: int) -> list[int]:
 
 
 def _name(pid: int) -> str:
+    if is_of_fork_server(psutil.Process(pid)):
+        return "fork server"
     command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     first = command[0].decode(errors="replace")
     return "edge" if b"serving.cli" in command else first.rpartition("/")[2].partition(".")[0]

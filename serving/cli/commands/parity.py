@@ -59,7 +59,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 def run(args: argparse.Namespace) -> int:
     """Run `foreserve parity`; return its exit code. Raise UsageError and CommandFailed."""
-    from serving.cli.discovery import check_folder
+    from serving.cli.announcements import check_folder
 
     check_folder(args.csv, "--csv")
     if args.csv and args.csv.is_dir():

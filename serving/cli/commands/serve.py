@@ -4,10 +4,14 @@ import argparse
 import contextlib
 import logging
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from serving.cli.scenario_arguments import add_scenario, prepare_of
 from serving.edge import observation as observing
 from serving.scenario.options import named_path
+
+if TYPE_CHECKING:
+    from serving.edge.preflight import PreparedScenario
 
 log = logging.getLogger("foreserve")
 
@@ -36,9 +40,8 @@ def run(args: argparse.Namespace) -> int:
     """Run `foreserve serve` until Ctrl-C; return its exit code. Raise UsageError and DeviceError."""
     import uvloop
 
-    from serving.cli.discovery import check_folder
-    from serving.cli.emulation import serve
-    from serving.cluster.supervision.ray_watch import RayLost
+    from serving.cli.announcements import check_folder, tell
+    from serving.cli.server_start import begun
     from serving.process.shutdown import LOST, end_at_once_when_told
 
     end_at_once_when_told()
@@ -52,8 +55,29 @@ def run(args: argparse.Namespace) -> int:
         args.api_keys = args.admin_keys = None
         # Files of logs are opened only once all else is right.
         prepared = replace(checked, observing=observing.observe(args, stack))
+        introduce(prepared)
+        start = stack.enter_context(begun(prepared.scenario.token_model, say=tell))
+        # Not before: Ray comes with them.
+        from serving.cli.emulation import serve
+        from serving.cluster.supervision.ray_watch import RayLost
+
         try:
-            uvloop.run(serve(prepared, args.ready_file, args.discovery_file))
+            uvloop.run(serve(prepared, start, args.ready_file, args.discovery_file))
         except RayLost:
             return LOST
     return 0
+
+
+def introduce(prepared: "PreparedScenario") -> None:
+    """Say what is about to be emulated, when it drafts, and what is unsafe about it."""
+    from serving.cli.announcements import tell
+    from serving.device.drafting_ranges import told_drafting
+    from serving.scenario.fleet import described
+    from serving.security.access import concerns
+
+    scenario = prepared.scenario
+    for sentence in concerns(prepared.access, scenario.host, encrypted=scenario.encrypted):
+        log.warning(sentence)
+    tell(f"foreserve: {scenario.model} on {described(scenario.members)}, speed {scenario.speed:g}")
+    for sentence in told_drafting((spec for spec, _ in prepared.fleet), scenario.max_num_seqs, prepared.max_model_len):
+        tell(sentence)

@@ -10,14 +10,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from serving.cluster.sources.preloading import MODULE, SOCKET
 from serving.cluster.supervision.kept_part import KeptPart, answers
 from serving.process import forked_python
 from serving.process.background import in_background
+from serving.process.forked_child import ForkedChild
 from serving.process.forker import ALIVE, PROBE
 from serving.process.kept_process import KeptProcess
 
 NAME = "fork server"
-MODULE = "serving.token_source.preloaded"
 LOOK_S = 0.01
 
 
@@ -29,12 +30,13 @@ class Forks(NamedTuple):
 
 
 @contextlib.asynccontextmanager
-async def forking(folder: Path) -> AsyncIterator[Forks]:
-    """Keep a fork server while the context lasts, for this host; its socket is in the run's `folder`."""
-    address = str(folder / "forks")
+async def forking(folder: Path, first: ForkedChild | None) -> AsyncIterator[Forks]:
+    """Keep a fork server while the context lasts, for this host, at first the one that is there already; its socket is
+    in the run's `folder`."""
+    address = str(folder / SOCKET)
     niceness = os.getpriority(os.PRIO_PROCESS, 0)
     command = [sys.executable, "-m", "serving.process.fork_server", address, MODULE, str(niceness)]
-    kept = KeptProcess(f"The {NAME}", command)
+    kept = KeptProcess(f"The {NAME}", command, first=first)
     async with in_background(kept.run()) as running:
         # What follows may keep everything else here from going on for a while.
         while not kept.starts:

@@ -15,12 +15,12 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from serving.process.server_process import ServerProcess
 from tests.conftest import MODEL
 from tests.patience import until
+from tests.serving.fork_servers import FORK_SERVER, is_of_fork_server
 from tests.soak.levels import family
 
 REQUESTS, TOKENS = 4, 160
 # Real seconds within which a part is back: it may import vLLM anew, on a machine that is busy.
 BACK_S = 180.0
-FORK_SERVER = "serving.process.fork_server"
 
 
 def ask(client: openai.OpenAI, seed: int, arrived: list[int], tokens: int = TOKENS) -> list[int]:
@@ -60,7 +60,7 @@ def processes(emulator: ServerProcess, kind: str) -> list[psutil.Process]:
     for pid in family(emulator.process.pid):
         with contextlib.suppress(psutil.NoSuchProcess):
             process = psutil.Process(pid)
-            if (FORK_SERVER if kind == FORK_SERVER else f"ray::{kind}") in " ".join(process.cmdline()):
+            if is_of_fork_server(process) if kind == FORK_SERVER else f"ray::{kind}" in " ".join(process.cmdline()):
                 found.append(process)
     return found
 

@@ -278,3 +278,69 @@ def test_a_server_without_standard_streams_gives_forks_those_of_who_asks(place: 
     finally:
         process.terminate()
         process.wait()
+
+
+KEEPER = """
+import socket, sys
+from pathlib import Path
+from serving.process.fork_server import fork_off
+from serving.process.run_folder import run_folder
+import heavy
+with run_folder() as folder, socket.create_server(("127.0.0.1", 0)) as port:
+    print(folder, port.getsockname()[1], fork_off(folder, "forks"), flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def kept(place: Path) -> Iterator["subprocess.Popen[str]"]:
+    """A process in a run of its own, from which a fork server was forked off."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    keeper = subprocess.Popen([sys.executable, "-c", KEEPER], env=environment(place), **pipes)  # type: ignore[call-overload]
+    yield keeper
+    keeper.kill()
+    keeper.communicate()
+
+
+def family_of(keeper: "subprocess.Popen[str]") -> tuple[Path, int, list[psutil.Process]]:
+    """The folder of its run, its port, and its fork server with the forker."""
+    assert keeper.stdout is not None
+    folder, port, pid = keeper.stdout.readline().split()
+    server = psutil.Process(int(pid))
+    until(server.children)
+    return Path(folder), int(port), [server, *server.children()]
+
+
+def test_one_forked_off_forks_with_what_its_keeper_had_imported(place: Path, kept: "subprocess.Popen[str]") -> None:
+    folder, _, [server, forker] = family_of(kept)
+    (place / "forks").symlink_to(folder / "forks")
+    found = told(place, "of its own")
+    assert found["preloaded"] and found["name"] == "__main__" and found["arguments"] == ["of its own"]
+    assert found["parent"] == forker.pid and found["environment"]["ONLY"] == "this"
+    assert server.ppid() == kept.pid
+    # Whoever ends one group must not end the others.
+    assert len({os.getpgid(each) for each in (kept.pid, server.pid, found["pid"]) if psutil.pid_exists(each)}) >= 2
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_one_forked_off_holds_nothing_of_its_keepers_when_that_ends(
+    kept: "subprocess.Popen[str]", number: signal.Signals, stopped: bool
+) -> None:
+    folder, port, family = family_of(kept)
+    for each in family if stopped else []:
+        each.suspend()
+    kept.send_signal(number)
+    kept.wait()
+    # At once, whoever else is still there.
+    socket.create_server(("127.0.0.1", port)).close()
+    assert not psutil.wait_procs(family, WAIT_S)[1]
+    until(lambda: not folder.exists())
+
+
+def test_one_forked_off_that_is_killed_leaves_a_forker_that_goes_on(place: Path, kept: "subprocess.Popen[str]") -> None:
+    folder, _, [server, forker] = family_of(kept)
+    (place / "forks").symlink_to(folder / "forks")
+    server.kill()
+    found = told(place)
+    assert found["preloaded"] and found["parent"] == forker.pid

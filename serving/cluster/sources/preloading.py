@@ -1,0 +1,39 @@
+"""The first fork server: a fork of the server's own process, so that vLLM is imported once for both.
+
+Nothing of Ray is imported here: each fork imports it anew, with settings of its own.
+"""
+
+import os
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+from serving.process.fork_server import fork_off
+from serving.process.forked_child import ForkedChild
+from serving.process.optional_imports import UNUSED, without_packages
+from serving.token_source.vllm_args import on_cpu
+
+MODULE = "serving.token_source.preloaded"
+SOCKET = "forks"
+
+
+def may_fork() -> bool:
+    """Tell whether token sources are forks; not on GPUs, which no fork may inherit, and not with a Ray of somebody
+    else's, which may start them on any node."""
+    return not os.environ.get("RAY_ADDRESS") and on_cpu() and find_spec("vllm") is not None
+
+
+def import_vllm() -> None:
+    """Import what a server and its token sources need of vLLM. Ray must not have been imported yet."""
+    assert "ray" not in sys.modules
+    with without_packages(*UNUSED):
+        import_module(MODULE)
+
+
+def first_fork(folder: Path) -> ForkedChild | None:
+    """Return a fork server forked off this process, which has imported vLLM, for the run of a `folder`; None without
+    standard streams, in whose place other files may be here, and forks would have no `sys.stdout`."""
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        return None
+    return ForkedChild(fork_off(folder, SOCKET))
