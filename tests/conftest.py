@@ -13,8 +13,10 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
+from serving.process import server_process
 from serving.process.server_process import ServerProcess, server
 from tests.serving.observed_server import Observed, observed_server
+from tests.warm import fork as warm
 
 # How long an example takes is the machine's business, and no test's. `fixed`, of `make test`, tries the same examples
 # each time; `random`, of `make test-all`, others each time and more of them, and remembers those that failed.
@@ -32,6 +34,9 @@ settings.load_profile("fixed")
 # What a package of vLLM's does to the root logger when it is first imported is not to silence ours.
 logging.getLogger("foreserve").setLevel(logging.WARNING)
 
+
+# Most of what it takes to be ready is importing vLLM. Those that tests start by a command of their own do so.
+server_process.start_process = warm.start
 
 # Of a file that starts a server, or asks one of those below: its tests keep real time.
 SERVERS = re.compile(

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,9 @@ from serving.usage_error import CommandFailed
 
 START_S = 300.0
 STOP_S = 30.0
+
+start_process: Callable[..., "subprocess.Popen[str]"] = subprocess.Popen
+"""What starts a server. Tests fork theirs off a process that has imported vLLM already, in the place of this."""
 
 
 class ServerFailed(CommandFailed):
@@ -48,7 +51,7 @@ def server(
     command = [sys.executable, "-m", "serving.cli", "serve", *options, "--ready-file", f"/dev/fd/{told}"]
     ports = [option for name in ("--http-port", "--grpc-port") for option in (name, "0") if name not in options]
     with log.open("wb") if log else contextlib.nullcontext() as stderr:
-        process = subprocess.Popen(
+        process = start_process(
             command + ports,
             text=True,
             stdout=subprocess.DEVNULL if quiet else None,

@@ -84,6 +84,7 @@ def starting(tmp_path: Path) -> Iterator[Callable[[str], "subprocess.Popen[str]"
 @pytest.mark.parametrize(
     ("said", "number", "code"),
     [
+        ("Importing vLLM", signal.SIGINT, 130),
         ("Starting Ray", signal.SIGTERM, 143),
         pytest.param("Starting the token source", signal.SIGTERM, 143, marks=pytest.mark.slow),
         pytest.param("Starting the token source", signal.SIGINT, 130, marks=pytest.mark.slow),
