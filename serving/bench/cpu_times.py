@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 
 import psutil
 
+from serving.process.forks.fork_off import EDGE as EDGE_PROCESS
 from serving.process.server_process import ServerProcess
 
 CLIENT, EDGE = "client", "edge"
 ACTORS = {"ray::TokenSource": "source", "ray::HbXpu": "device", "ray::SchedulerActor": "scheduler"}
 PROGRAMS = {"vllm-rs": "front_end"}
-MODULES = {"serving.cli.edge_process": "own_edge"}
+NAMES = {EDGE_PROCESS: "own_edge"}
 
 
 def cpu_times(child: ServerProcess) -> Mapping[str, float]:
@@ -23,7 +24,7 @@ def cpu_times(child: ServerProcess) -> Mapping[str, float]:
     taken: dict[str, float] = defaultdict(float)
     taken[CLIENT], taken[EDGE] = _seconds(psutil.Process(os.getpid())), _seconds(edge)
     for process in edge.children(recursive=True):
-        if kind := _kind(process.cmdline()):
+        if kind := NAMES.get(process.name()) or _kind(process.cmdline()):
             taken[kind] += _seconds(process)
     return taken
 
@@ -31,8 +32,7 @@ def cpu_times(child: ServerProcess) -> Mapping[str, float]:
 def _kind(command: Sequence[str]) -> str | None:
     name = next(iter(command), "")
     actor = next((kind for start, kind in ACTORS.items() if name.startswith(start)), None)
-    module = next((kind for module, kind in MODULES.items() if module in command), None)
-    return actor or module or PROGRAMS.get(name.rpartition("/")[2])
+    return actor or PROGRAMS.get(name.rpartition("/")[2])
 
 
 def _seconds(process: psutil.Process) -> float:

@@ -20,6 +20,7 @@ from serving.clock import ClockOrigin, WallClock
 from serving.cluster.streams.sockets import Host
 from serving.edge.preflight import PreparedScenario, sharing
 from serving.process.background import in_background
+from serving.process.forks.fork_off import EDGE, name_process
 from serving.process.kept_process import read_given
 from serving.process.logs import start_logging
 from serving.process.optional_imports import UNUSED, without_packages
@@ -55,6 +56,7 @@ class EdgeSettings(msgspec.Struct, frozen=True):
 
 def main() -> None:
     """Serve until told to end."""
+    name_process(EDGE)
     defer_garbage()
     settings = msgspec.msgpack.decode(read_given(), type=EdgeSettings)
     threading.Thread(target=_outlive_nobody, daemon=True).start()

@@ -5,6 +5,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterable
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import msgspec
 
 from serving.api.http_load import TRACKED
 from serving.cli.edge_process import EdgeSettings
+from serving.cli.server_start import EDGE, ServerStart
 from serving.cli.supervision import StartError
 from serving.clock import ClockOrigin
 from serving.cluster.ray_session import is_joined
@@ -27,21 +29,22 @@ if TYPE_CHECKING:
     from serving.edge.engine_core import EmulatedCore
     from serving.edge.front_ends.front_end import Ready
 
-COMMAND = [sys.executable, "-m", "serving.cli.edge_process"]
+COMMAND = [sys.executable, "-m", EDGE]
 
 
 class EdgeProcesses:
-    """The edges of a server, whose sockets lie in the run's `folder`; its clock began at `origin`."""
+    """The edges of a server, whose sockets lie in the folder of its run; its clock began at `origin`."""
 
-    def __init__(self, prepared: PreparedScenario, folder: Path, origin: ClockOrigin) -> None:
-        self._prepared, self._folder, self._origin, self._host = prepared, folder, origin, here(is_joined())
+    def __init__(self, prepared: PreparedScenario, start: ServerStart, origin: ClockOrigin) -> None:
+        self._prepared, self._folder, self._origin, self._host = prepared, start.folder, origin, here(is_joined())
+        self._forked = start.edges
         self._stack = contextlib.AsyncExitStack()
         self._failed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._killed = 0
         self._kept: list[KeptProcess] = []
         self._running: list[asyncio.Task[None]] = []
         self._joined: list[OwnEdge] = []
-        self.http_core, self.grpc_core = str(folder / "core-http"), str(folder / "core-grpc")
+        self.http_core, self.grpc_core = str(start.folder / "core-http"), str(start.folder / "core-grpc")
 
     @property
     def grpc_port(self) -> int:
@@ -55,10 +58,10 @@ class EdgeProcesses:
 
     async def start(self) -> None:
         """Start them; they wait for the engine core."""
-        for index in range(self._prepared.scenario.edges):
+        for index, first in zip_longest(range(self._prepared.scenario.edges), self._forked):
             given = msgspec.msgpack.encode(self._settings(index))
             # Of the scenario nothing is left in the environment but what `prepare_environment` has set.
-            kept = KeptProcess(f"Edge {index}", COMMAND, os.environ, given, self._fail)
+            kept = KeptProcess(f"Edge {index}", COMMAND, os.environ, given, self._fail, first)
             self._kept.append(kept)
             self._running.append(asyncio.create_task(kept.run()))
 

@@ -47,11 +47,11 @@ log = logging.getLogger("foreserve")
 async def serving(prepared: PreparedScenario, start: ServerStart) -> AsyncIterator[RunningServer]:
     """Run an emulation, whose `start` has begun, for as long as the context lasts."""
     scenario = prepared.scenario
-    folder, progress, forked = start
+    folder, progress = start.folder, start.progress
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(prepared.close)
         progress("Starting Ray ...")
-        forks = await stack.enter_async_context(forking(folder, forked)) if may_fork() else None
+        forks = await stack.enter_async_context(forking(folder, start.fork_server)) if may_fork() else None
         stack.enter_context(ray_in(folder))
         lost = loss_of_ray(stack)
         flags = vllm_flags(scenario, prepared.max_model_len)
@@ -62,7 +62,7 @@ async def serving(prepared: PreparedScenario, start: ServerStart) -> AsyncIterat
             scenario, prepared.max_model_len, realtime, inbox.address, forks.options if forks else {}
         )
         origin = ClockOrigin.now(scenario.speed)
-        edges = await start_edges(stack, prepared, folder, origin)
+        edges = await start_edges(stack, prepared, start, origin)
         engine, core, watch_over = await build_engine(prepared, flags, sources, inbox, origin)
         stack.callback(engine.shutdown)
         watch_over.metrics.set_info(**info(scenario, realtime))

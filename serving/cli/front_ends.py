@@ -3,9 +3,9 @@
 import contextlib
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from serving.cli.server_start import ServerStart
 from serving.clock import ClockOrigin
 from serving.edge.preflight import PreparedScenario, free_port
 from serving.scenario.scenario import RUST_FRONT_END
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 async def start_edges(
-    stack: contextlib.AsyncExitStack, prepared: PreparedScenario, folder: Path, origin: ClockOrigin
+    stack: contextlib.AsyncExitStack, prepared: PreparedScenario, start: ServerStart, origin: ClockOrigin
 ) -> "EdgeProcesses | None":
     """Start the edges that are processes of their own, until `stack` closes, if there are to be any."""
     if prepared.scenario.edges == 1:
         return None
     from serving.cli.edges import EdgeProcesses
 
-    edges = EdgeProcesses(prepared, folder, origin)
+    edges = EdgeProcesses(prepared, start, origin)
     stack.push_async_callback(edges.stop)
     await edges.start()
     return edges

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from serving.process.backoff import Backoff
-from serving.process.forked_child import ForkedChild
+from serving.process.forks.forked_child import ForkedChild
 from serving.process.logs import fields
 
 LENGTH_BYTES = 8

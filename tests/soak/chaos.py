@@ -20,14 +20,14 @@ import httpx
 import psutil
 from prometheus_client.parser import text_string_to_metric_families
 
+from serving.process.forks.fork_off import EDGE, FORK_SERVER
 from serving.process.server_process import ServerProcess, server
-from tests.serving.fork_servers import FORK_SERVER, is_of_fork_server
+from tests.serving.forks import FORKS, is_named
 from tests.soak.levels import family
 from tests.soak.streams import HANG_S, SeededStreams
 
 ACTORS = ("HbXpu", "SchedulerActor", "LpddrActor", "DeviceModelActor", "TokenSource")
 # An edge in a process of its own, whose connections end with it; another one takes its place.
-EDGE = "serving.cli.edge_process"
 KEPT = (*ACTORS, EDGE, FORK_SERVER)
 # What Ray starts beside its raylet and GCS, and can do without.
 HELPERS = ("monitor.py", "log_monitor.py", "dashboard/dashboard.py")
@@ -43,10 +43,9 @@ LONGEST = 8
 
 
 def is_of_kind(process: psutil.Process, kind: str) -> bool:
-    """Tell whether a process is an actor of a kind, or runs a program of that name."""
-    # Token sources are forks of that one; without it they start as other actors do.
-    if kind == FORK_SERVER:
-        return is_of_fork_server(process)
+    """Tell whether a process is an actor of a kind, a fork, or runs a program of that name."""
+    if kind in FORKS:
+        return is_named(process, kind)
     words = process.cmdline()
     return bool(words) and (words[0].startswith(f"ray::{kind}") or any(word.endswith(kind) for word in words))
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import psutil
 
-from tests.serving.fork_servers import is_of_fork_server
+from tests.serving.forks import FORKS
 
 MIB = 1 << 20
 
@@ -56,8 +56,9 @@ def family(pid: int) -> list[int]:
 
 
 def _name(pid: int) -> str:
-    if is_of_fork_server(psutil.Process(pid)):
-        return "fork server"
+    name = psutil.Process(pid).name()
+    if name in FORKS:
+        return name
     command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     first = command[0].decode(errors="replace")
     return "edge" if b"serving.cli" in command else first.rpartition("/")[2].partition(".")[0]

@@ -17,7 +17,7 @@ import sys
 from typing import Any
 
 from serving.cluster.sources.preloading import import_vllm
-from serving.process.forker import exiting
+from serving.process.forks.forker import exiting
 from serving.scenario.scenario import Scenario
 from serving.token_source.vllm_args import prepare_environment
 

@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         # Files of logs are opened only once all else is right.
         prepared = replace(checked, observing=observing.observe(args, stack))
         introduce(prepared)
-        start = stack.enter_context(begun(prepared.scenario.token_model, say=tell))
+        start = stack.enter_context(begun(prepared.scenario, say=tell))
         # Not before: Ray comes with them.
         from serving.cli.emulation import serve
         from serving.cluster.supervision.ray_watch import RayLost

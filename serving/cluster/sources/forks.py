@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 from serving.cluster.sources.preloading import MODULE, SOCKET
 from serving.cluster.supervision.kept_part import KeptPart, answers
-from serving.process import forked_python
 from serving.process.background import in_background
-from serving.process.forked_child import ForkedChild
-from serving.process.forker import ALIVE, PROBE
+from serving.process.forks import forked_python
+from serving.process.forks.forked_child import ForkedChild
+from serving.process.forks.forker import ALIVE, PROBE
 from serving.process.kept_process import KeptProcess
 
 NAME = "fork server"
@@ -35,7 +35,7 @@ async def forking(folder: Path, first: ForkedChild | None) -> AsyncIterator[Fork
     in the run's `folder`."""
     address = str(folder / SOCKET)
     niceness = os.getpriority(os.PRIO_PROCESS, 0)
-    command = [sys.executable, "-m", "serving.process.fork_server", address, MODULE, str(niceness)]
+    command = [sys.executable, "-m", "serving.process.forks.fork_server", address, MODULE, str(niceness)]
     kept = KeptProcess(f"The {NAME}", command, first=first)
     async with in_background(kept.run()) as running:
         # What follows may keep everything else here from going on for a while.

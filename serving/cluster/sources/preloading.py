@@ -9,8 +9,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-from serving.process.fork_server import fork_off
-from serving.process.forked_child import ForkedChild
+from serving.process.forks.fork_server import fork_server_of
+from serving.process.forks.forked_child import ForkedChild
 from serving.process.optional_imports import UNUSED, without_packages
 from serving.token_source.vllm_args import on_cpu
 
@@ -31,9 +31,12 @@ def import_vllm() -> None:
         import_module(MODULE)
 
 
-def first_fork(folder: Path) -> ForkedChild | None:
-    """Return a fork server forked off this process, which has imported vLLM, for the run of a `folder`; None without
-    standard streams, in whose place other files may be here, and forks would have no `sys.stdout`."""
-    if None in (sys.stdin, sys.stdout, sys.stderr):
-        return None
-    return ForkedChild(fork_off(folder, SOCKET))
+def can_fork_off() -> bool:
+    """Tell whether this process has standard streams: without them, other files may be in their place, and its forks
+    would have no `sys.stdout`."""
+    return None not in (sys.stdin, sys.stdout, sys.stderr)
+
+
+def first_fork_server(folder: Path) -> ForkedChild:
+    """Return a fork server forked off this process, which has imported vLLM, for the run of a `folder`."""
+    return ForkedChild(fork_server_of(folder, SOCKET))

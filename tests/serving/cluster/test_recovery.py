@@ -12,10 +12,11 @@ import psutil
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from serving.process.forks.fork_off import FORK_SERVER
 from serving.process.server_process import ServerProcess
 from tests.conftest import MODEL
 from tests.patience import until
-from tests.serving.fork_servers import FORK_SERVER, is_of_fork_server
+from tests.serving.forks import is_named
 from tests.soak.levels import family
 
 REQUESTS, TOKENS = 4, 160
@@ -60,7 +61,7 @@ def processes(emulator: ServerProcess, kind: str) -> list[psutil.Process]:
     for pid in family(emulator.process.pid):
         with contextlib.suppress(psutil.NoSuchProcess):
             process = psutil.Process(pid)
-            if is_of_fork_server(process) if kind == FORK_SERVER else f"ray::{kind}" in " ".join(process.cmdline()):
+            if is_named(process, kind if kind == FORK_SERVER else f"ray::{kind}"):
                 found.append(process)
     return found
 

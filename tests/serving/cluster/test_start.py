@@ -15,14 +15,14 @@ import httpx
 import psutil
 import pytest
 
+from serving.process.forks.fork_off import EDGE, FORK_SERVER
 from serving.process.server_process import server
 from serving.scenario.scenario import Scenario
 from serving.token_source.vllm_args import provide_cache
 from tests.conftest import MODEL
-from tests.serving.fork_servers import FORK_SERVER, is_of_fork_server
+from tests.serving.forks import is_named
 
 TINY = ("--token-model", "foreserve-tiny")
-EDGE = "serving.cli.edge_process"
 STOP, KILL = signal.SIGSTOP, signal.SIGKILL
 HITS = [
     ("ray::TokenSource", STOP),
@@ -30,11 +30,6 @@ HITS = [
     *(pytest.param(f"ray::{kind}", STOP, marks=pytest.mark.slow) for kind in ("HbXpu", "SchedulerActor", "LpddrActor")),
     *(pytest.param(kind, KILL, marks=pytest.mark.slow) for kind in ("ray::TokenSource", "ray::HbXpu", EDGE)),
 ]
-
-
-def is_of_kind(process: psutil.Process, kind: str) -> bool:
-    """Tell whether a process is of a kind, which its command names."""
-    return is_of_fork_server(process) if kind == FORK_SERVER else kind in " ".join(process.cmdline())
 
 
 @contextlib.contextmanager
@@ -48,7 +43,7 @@ def hitting(kind: str, how: signal.Signals, instead: str = "") -> Iterator[list[
         while not hit and not over.wait(0.05):
             there = set(psutil.Process().children(recursive=True)) - before
             with contextlib.suppress(psutil.Error, StopIteration):
-                found = next(process for process in there if is_of_kind(process, kind))
+                found = next(process for process in there if is_named(process, kind))
                 victim = next(process for process in there if process.name() == instead) if instead else found
                 time.sleep(0.3)
                 victim.send_signal(how)

@@ -18,6 +18,7 @@ from smg_grpc_proto import vllm_engine_pb2, vllm_engine_pb2_grpc
 from smg_grpc_proto.generated import common_pb2
 
 from serving.api.pb.foreserve.v1 import admin_pb2, admin_pb2_grpc, metrics_pb2, metrics_pb2_grpc
+from serving.process.forks.fork_off import EDGE
 from serving.process.server_process import ServerProcess, server
 from tests.conftest import MODEL
 from tests.serving.cluster.test_ray_lost import end_without
@@ -53,7 +54,7 @@ def processes_of(child: ServerProcess) -> list[int]:
     found = []
     for each in psutil.Process(child.process.pid).children():
         with contextlib.suppress(psutil.NoSuchProcess):
-            if each.status() != psutil.STATUS_ZOMBIE and "serving.cli.edge_process" in each.cmdline():
+            if each.status() != psutil.STATUS_ZOMBIE and each.name() == EDGE:
                 found.append(each.pid)
     return sorted(found)
 

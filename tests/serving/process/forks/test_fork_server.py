@@ -17,9 +17,9 @@ from typing import Any
 import psutil
 import pytest
 
-from serving.process import forked_python
-from serving.process.forked_python import ASK
-from serving.process.forker import ALIVE, PROBE
+from serving.process.forks import forked_python
+from serving.process.forks.forked_python import ASK
+from serving.process.forks.forker import ALIVE, PROBE
 from tests.patience import PATIENCE_S, until
 
 # Slow to import, as vLLM is.
@@ -67,7 +67,7 @@ def started(place: Path) -> "subprocess.Popen[bytes]":
 
 def server_command(place: Path) -> list[str]:
     """The command of a fork server."""
-    return [sys.executable, "-m", "serving.process.fork_server", str(place / "forks"), "heavy", str(NICENESS)]
+    return [sys.executable, "-m", "serving.process.forks.fork_server", str(place / "forks"), "heavy", str(NICENESS)]
 
 
 def environment(place: Path) -> dict[str, str]:
@@ -254,7 +254,7 @@ def fork_and_be_ended():
         os.kill(os.getpid(), signal.SIGTERM)
     return pid
 os.fork = fork_and_be_ended
-from serving.process import fork_server
+from serving.process.forks import fork_server
 sys.argv = {server_command(place)[2:]!r}
 fork_server.main()
 """
@@ -283,11 +283,11 @@ def test_a_server_without_standard_streams_gives_forks_those_of_who_asks(place: 
 KEEPER = """
 import socket, sys
 from pathlib import Path
-from serving.process.fork_server import fork_off
+from serving.process.forks.fork_server import fork_server_of
 from serving.process.run_folder import run_folder
 import heavy
 with run_folder() as folder, socket.create_server(("127.0.0.1", 0)) as port:
-    print(folder, port.getsockname()[1], fork_off(folder, "forks"), flush=True)
+    print(folder, port.getsockname()[1], fork_server_of(folder, "forks"), flush=True)
     sys.stdin.readline()
 """
 

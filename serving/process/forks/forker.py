@@ -16,7 +16,7 @@ from typing import NoReturn
 
 import msgspec
 
-from serving.process.forked_python import ASK
+from serving.process.forks.forked_python import ASK
 from serving.process.peer import Peer
 
 BACKLOG = 64

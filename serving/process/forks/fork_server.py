@@ -1,14 +1,13 @@
 """A process that has imported what takes long, and keeps a fork of itself, the forker, which forks for who asks.
 
-    python -m serving.process.fork_server SOCKET MODULE NICENESS
+    python -m serving.process.forks.fork_server SOCKET MODULE NICENESS
 
-Or it is a fork of a process that has imported that itself (`fork_off`). It ends with whoever has started it.
+Or it is a fork of a process that has imported that itself (`fork_server_of`). It ends with whoever has started it.
 `forked_python` asks for forks at the Unix socket, even before the module is
 imported. A forker that dies, or is stopped, is replaced at once; if this process dies, its forker goes on until another
 fork server has imported the module, and takes the socket over.
 """
 
-import contextlib
 import gc
 import importlib
 import os
@@ -17,14 +16,15 @@ import signal
 import socket
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from serving.process.forker import BACKLOG, STREAMS, exiting, forking
+from serving.process.forks.fork_off import FORK_SERVER, fork_off, name_process
+from serving.process.forks.forker import BACKLOG, STREAMS, forking
 from serving.process.optional_imports import UNUSED, without_packages
 from serving.process.peer import Peer
-from serving.process.run_folder import be_a_fork
 
 LOOK_S = 0.2
 # Between two forkers: one that ends at once must not keep a processor busy.
@@ -54,42 +54,21 @@ def main() -> None:
     keep(listener, keeper)
 
 
-def fork_off(folder: Path, name: str) -> int:
-    """Fork a fork server off this process, with what it has imported, and return the fork's process ID; its socket has
-    a `name` in the `folder` of this process's run.
-
-    Nothing of Ray may have been imported, which reads its settings then, and no thread may hold what the fork needs.
-    """
-    listener, keeper = listening(folder / name), Peer(os.getpid())
-    signals = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGINT])
-    pid = os.fork()
-    if pid == 0:
-        with exiting():
-            os.setpgrp()
-            close_all_but(listener, keeper)
-            be_a_fork(folder)
-            signal.signal(signal.SIGTERM, end)
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            signal.pthread_sigmask(signal.SIG_SETMASK, signals)
-            gc.freeze()
-            gc.enable()
-            keep(listener, keeper)
-    signal.pthread_sigmask(signal.SIG_SETMASK, signals)
-    listener.close()
-    keeper.close()
+def fork_server_of(folder: Path, socket_name: str) -> int:
+    """Fork a fork server off this process, its keeper, with what that has imported; return its process ID. Its socket
+    is in the `folder` of the keeper's run."""
+    with listening(folder / socket_name) as listener:
+        keeper = Peer(os.getpid())
+        pid = fork_off(folder, partial(go_on, listener, keeper), (listener, keeper))
+        keeper.close()
     return pid
 
 
-def close_all_but(*kept: socket.socket | Peer) -> None:
-    """Close the files of the process that this one is a fork of, but for its standard streams: its ports are to be
-    free, and its pipes to end, when it ends. Their numbers stay taken, as objects of Python's will close them again."""
-    nothing = os.open(os.devnull, os.O_RDWR)
-    spared = {nothing, *range(STREAMS), *(each.fileno() for each in kept)}
-    for number in {int(name) for name in os.listdir("/proc/self/fd")} - spared:
-        # The one of the list itself is closed by now.
-        with contextlib.suppress(OSError):
-            os.fstat(number)
-            os.dup2(nothing, number, inheritable=False)
+def go_on(listener: socket.socket, keeper: Peer) -> None:
+    """Be the fork server in this process, a fork of its keeper."""
+    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    keep(listener, keeper)
 
 
 def end(number: int, frame: FrameType | None) -> NoReturn:
@@ -129,6 +108,7 @@ def preload(module: str) -> None:
 
 def keep(listener: socket.socket, keeper: Peer) -> None:
     """Keep a forker for as long as the keeper of this process lives."""
+    name_process(FORK_SERVER)
     server = Peer(os.getpid())
     while not keeper.ended():
         # Whoever ends this process ends the forker too, however young it is.

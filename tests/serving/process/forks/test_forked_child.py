@@ -8,7 +8,7 @@ import sys
 import pytest
 import uvloop
 
-from serving.process.forked_child import ForkedChild
+from serving.process.forks.forked_child import ForkedChild
 from serving.process.kept_process import KeptProcess
 
 
