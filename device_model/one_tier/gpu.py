@@ -91,7 +91,7 @@ class GpuDevice(OneTierDevice):
     def _waited_s(self, work: StepWork, stage: Stage) -> Number:
         """Return what a pass takes beside its bytes and MACs. One that is larger than any CUDA graph is launched by the
         host, kernel by kernel: the GPU may have to wait for it."""
-        launched_s = self.setup.model.layers * self.setup.hardware.eager_layer_s
+        launched_s = self.setup.hardware.eager_s(self.setup.model.layers)
         if not launched_s or work.tokens <= self.setup.calibration.graph_tokens:
             return self._wait_s
         return most(self._wait_s, launched_s - stage.totals(largest).plain_s)
@@ -117,10 +117,11 @@ def _engine(name: str) -> GpuCalibration:
 
 
 def _wait_s(setup: GpuSetup) -> float:
-    """Return what a pass takes beyond bytes and MACs: as measured by layer, or by the kernels that are launched."""
+    """Return what a pass takes beyond bytes and MACs: as measured by pass and layer, or by the kernels that are
+    launched."""
     hardware = setup.hardware
     if hardware.is_measured:
-        return setup.model.layers * hardware.layer_s
+        return hardware.beside_s(setup.model.layers)
     return kernels(setup.model, setup.calibration, hardware.gpus) * setup.calibration.kernel_s
 
 

@@ -74,6 +74,25 @@ def test_kernels_of_a_layer_take_their_time_whatever_the_batch():
         assert waited_s == pytest.approx(16 * (6 + 9) * device.setup.calibration.kernel_us * 1e-6)
 
 
+@pytest.mark.parametrize(
+    ("new_tokens", "figures"), [(1, ("pass_us", "layer_us")), (600, ("eager_pass_us", "eager_layer_us"))]
+)
+def test_a_measured_pass_takes_a_time_of_its_own_and_one_by_layer(new_tokens, figures):
+    measured = dataclasses.replace(load_hardware("a6000"), bandwidth_share=1.0, compute_share=1.0)
+
+    def took_s(model, **microseconds):
+        setup = gpu.Device.setup_of(model, dataclasses.replace(measured, **microseconds), load_model(model))
+        return cost(gpu.Device(setup), [(new_tokens, 0)]).latency_s
+
+    # So much that where no CUDA graph holds the pass nothing else shows.
+    of_pass, of_layer = figures
+    by_pass = [took_s(model, **{of_pass: 1e6}) for model in ("olmoe-1b-7b", "gpt-oss-20b")]
+    both = [took_s(model, **{of_pass: 1e6, of_layer: 1e5}) for model in ("olmoe-1b-7b", "gpt-oss-20b")]
+    assert [more - less for more, less in zip(both, by_pass, strict=True)] == pytest.approx([1.6, 2.4])
+    bare = 0.0 if of_pass == "eager_pass_us" else took_s("olmoe-1b-7b")
+    assert by_pass[0] == pytest.approx(1.0 + bare)
+
+
 def test_a_gpu_has_no_banks_to_lose_and_no_tiers_to_place_experts_in():
     with pytest.raises(DeviceError, match="a GPU loses no banks"):
         load_device("auto", "a6000", "olmoe-1b-7b", condition=Condition(hb_share=0.5))

@@ -29,8 +29,8 @@ Kind = Annotated[str, ValueRule(KIND, lambda v: v == KIND)]
 class Hardware:
     """GPUs of one make, each with its own memory; figures are those of one.
 
-    What a serving engine makes of them is in `calibration`, unless the last four were measured, on this hardware
-    (`foreserve calibrate --measured`): then these count.
+    What a serving engine makes of them is in `calibration`, unless the shares and microseconds were measured, on this
+    hardware (`foreserve calibrate --measured`): then these count.
     """
 
     tiers: ClassVar[TierNames] = TierNames("hbm", "host")
@@ -49,6 +49,8 @@ class Hardware:
     compute_share: Share = 0.0  # of the peak that GEMMs reach
     layer_us: PositiveOrNone = 0.0  # what a layer takes beyond its bytes and MACs
     eager_layer_us: PositiveOrNone = 0.0  # least time of a layer in passes that no CUDA graph holds
+    pass_us: PositiveOrNone = 0.0  # what a pass takes beyond its layers, bytes and MACs
+    eager_pass_us: PositiveOrNone = 0.0  # what is added to the least time of all layers, where no CUDA graph holds them
     clock_share: PositiveShare = 1.0  # of the clock at which it has its TFLOPS
     kind: Kind = KIND
     system: System = "gpu"
@@ -61,7 +63,7 @@ class Hardware:
             raise Contradiction(missing, "a number above 0 where the other share is measured")
         if self.idle_power_share > self.decode_power_share:
             raise Contradiction("idle_power_share", f"at most decode_power_share, {self.decode_power_share}")
-        for key in ("layer_us", "eager_layer_us"):
+        for key in ("layer_us", "eager_layer_us", "pass_us", "eager_pass_us"):
             if getattr(self, key) and not self.is_measured:
                 raise Contradiction(key, "0, or no such key, where bandwidth_share and compute_share are not measured")
 
@@ -70,13 +72,13 @@ class Hardware:
         """Tell whether what an engine makes of this hardware was measured on it."""
         return self.bandwidth_share > 0
 
-    @property
-    def layer_s(self) -> float:
-        return self.layer_us * MICRO
+    def beside_s(self, layers: int) -> float:
+        """Return the seconds that a pass through so many layers takes beyond its bytes and MACs."""
+        return (self.pass_us + layers * self.layer_us) * MICRO
 
-    @property
-    def eager_layer_s(self) -> float:
-        return self.eager_layer_us * MICRO
+    def eager_s(self, layers: int) -> float:
+        """Return the seconds that a pass through so many layers takes at least where no CUDA graph holds it."""
+        return (self.eager_pass_us + layers * self.eager_layer_us) * MICRO
 
     @property
     def macs_per_s(self) -> float:

@@ -1,4 +1,4 @@
-"""Hardware text: the TOML file of a GPU with the four figures that were measured on it."""
+"""Hardware text: the TOML file of a GPU with the figures that were measured on it."""
 
 import json
 import re
@@ -11,21 +11,15 @@ from device_model.validation.measured.fit import GpuFigures, GpuFit
 
 def hardware_text(base: Path, fit: GpuFit, how: str) -> str:
     """Return the file at `base` with the fitted figures in the place of any that it had; `how` they came about is their
-    source."""
+    source. Figures that are kept have the source that they had, if any."""
     figures = tomllib.loads(base.read_text(encoding="utf-8"))
     sources = figures.pop(SOURCES)
-    kept = {name: text for name, text in sources.items() if name not in GpuFigures._fields}
-    fitted = {name: _source(name, fit, how) for name in GpuFigures._fields}
+    fitted = {name: f"Fitted to {how}" for name in GpuFigures._fields if name not in fit.kept}
+    kept = {name: f"Not measured, and kept as it was: {why}" for name, why in fit.kept.items()}
     lines = [f"# {base.stem}, with what was measured on it.", ""]
     lines += [f"{name} = {_toml(value)}" for name, value in (figures | fit.figures._asdict()).items()]
-    lines += ["", f"[{SOURCES}]", *(f"{name} = {_toml(text)}" for name, text in (kept | fitted).items())]
+    lines += ["", f"[{SOURCES}]", *(f"{name} = {_toml(text)}" for name, text in (kept | sources | fitted).items())]
     return "\n".join(lines) + "\n"
-
-
-def _source(name: str, fit: GpuFit, how: str) -> str:
-    return (
-        f"Not measured, and kept as it was: nothing of {how} tells of it" if name in fit.untold else f"Fitted to {how}"
-    )
 
 
 def _toml(value: object) -> str:

@@ -28,6 +28,11 @@ class Measurement(NamedTuple):
         return sum(float(device.probe(plan, steps).latency_s.sum()) for plan, steps in plans)
 
     @property
+    def decodes(self) -> bool:
+        """Tell whether each of its passes makes one token of each sequence."""
+        return all(p.new_tokens == 1 for p in self.passes)
+
+    @property
     def longest(self) -> int:
         """Tokens of a sequence at the end of its last pass."""
         return max(p.context + p.new_tokens * p.steps for p in self.passes)

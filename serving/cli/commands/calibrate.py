@@ -11,7 +11,8 @@ from serving.usage_error import UsageError
 
 MEASURED = """instead of a paper's figures, times that you measured on a GPU: FILE.csv with the columns batch, context
 and seconds, a step a line (and new_tokens, of prompts), or the JSON of `vllm bench serve`, or that of `vllm bench
-latency` as 'FILE.json: batch=8, input=1024, output=128'"""
+latency` as 'FILE.json: batch=8, input=1024, output=128'. Times of several models on the same GPU, each with its own
+as in 'FILE.csv: model=NAME', tell what a pass takes by itself from what its layers do"""
 OF_PAPERS, OF_MEASUREMENTS = ("system", "law", "reference"), ("hardware", "model")
 
 
@@ -21,10 +22,12 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     calibrate.add_argument("--system", choices=SYSTEMS, help=f"whose paper (default: {SYSTEMS[0]})")
     calibrate.add_argument("--reference", type=named_path, metavar="FILE.csv", help="cells with the columns of Table 3")
     add_law(calibrate, default=None)
-    calibrate.add_argument("--measured", nargs="+", metavar="FILE", help=MEASURED)
+    calibrate.add_argument("--measured", nargs="+", action="extend", metavar="FILE", help=MEASURED)
     calibrate.add_argument("--hardware", metavar="NAME", help="the GPU that was measured, whose data sheet is kept")
     model = Scenario().model
-    calibrate.add_argument("--model", metavar="NAME", help=f"the model that was measured on it (default: {model})")
+    calibrate.add_argument(
+        "--model", metavar="NAME", help=f"the model that was measured on it, in files that name none (default: {model})"
+    )
     add_out(
         calibrate,
         "where to write; of a paper into a folder LAW there (default: specs/calibration; of measurements, here)",
@@ -64,7 +67,7 @@ def _measured(args: argparse.Namespace) -> int:
     _refuse(args, OF_PAPERS, "for a paper, and --measured has none.")
     if args.hardware is None:
         raise UsageError("--measured needs --hardware; allowed is a GPU that `foreserve systems` lists, or its file.")
-    found = calibrated(args.measured, args.hardware, args.model or Scenario().model, checked_date(args.date))
+    found = calibrated(args.measured, args.hardware, args.model, checked_date(args.date))
     show(found, wide_console())
     tell_written([write(found, args.hardware, args.out or Path())])
     return 0

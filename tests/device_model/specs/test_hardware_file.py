@@ -93,6 +93,8 @@ def test_a_file_of_your_own_is_hardware_and_is_read_anew_when_it_changes(tmp_pat
         ({"compute_share": 0.7}, "bandwidth_share"),
         ({"layer_us": 4.0}, "layer_us"),
         ({"eager_layer_us": 900.0}, "eager_layer_us"),
+        ({"pass_us": 500.0}, "pass_us"),
+        ({"eager_pass_us": 7000.0}, "eager_pass_us"),
     ],
 )
 def test_a_gpu_is_measured_in_all_figures_or_in_none(figures, key):

@@ -51,10 +51,24 @@ def measured(*options: str) -> int:
     return int(args.run(args))
 
 
+def written(folder: Path, *lines: str, name: str = "steps") -> Path:
+    table = folder / f"{name}.csv"
+    table.write_text("\n".join(["batch,context,seconds", *lines]))
+    return table
+
+
+def steps_of(model: str) -> list[str]:
+    """Steps of a model that take twice as long as on the A6000 that ships."""
+    device, lines = load_device("auto", "a6000", model), []
+    for batch, context in ((1, 256), (1, 3000), (8, 256), (32, 2000)):
+        seconds = device.probe(StepPlan.of(*[(1, context)] * batch)).first.latency_s
+        lines.append(f"{batch},{context},{2 * seconds}")
+    return lines
+
+
 def fitted(folder: Path, *lines: str, options: tuple[str, ...] = ()) -> int:
     """The exit code for steps of OLMoE on an A6000, each a batch, its context and its seconds."""
-    table = folder / "steps.csv"
-    table.write_text("\n".join(["batch,context,seconds", *lines]))
+    table = written(folder, *lines)
     said = ("--measured", str(table), "--model", "olmoe-1b-7b", "--out", str(folder), *options)
     return measured(*said, "--hardware", "a6000")
 
@@ -63,18 +77,47 @@ def test_measurements_are_fitted_told_and_written_as_hardware(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     device = load_device("auto", "a6000", "olmoe-1b-7b")
-    lines = []
-    for batch, context in ((1, 256), (1, 3000), (8, 256), (32, 2000)):
-        seconds = device.probe(StepPlan.of(*[(1, context)] * batch)).first.latency_s
-        lines.append(f"{batch},{context},{2 * seconds}")
-    assert fitted(tmp_path, *lines, options=("--date", "2026-01-02")) == 0
+    assert fitted(tmp_path, *steps_of("olmoe-1b-7b"), options=("--date", "2026-01-02")) == 0
     out, err = capsys.readouterr()
-    assert "of 4 measurements." in out and "kept: nothing tells of it" in out and err.startswith("Written: ")
+    assert (
+        "of 4 measurements." in out
+        and "kept: nothing tells of it" in out
+        and "tell it from layer_us" in out
+        and err.startswith("Written: ")
+    )
     assert "do not fit" not in out
     mine = load_device("auto", str(tmp_path / "a6000-measured.toml"), "olmoe-1b-7b")
     plan = StepPlan.of(*[(1, 1024)] * 4)
     twice_s = 2 * device.probe(plan).first.latency_s
     assert mine.probe(plan).first.latency_s == pytest.approx(twice_s, rel=0.02)
+
+
+@pytest.mark.parametrize("again", [(), ("--measured",)])
+def test_two_models_are_told_of_each_and_tell_what_a_pass_takes_by_itself(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], again: tuple[str, ...]
+) -> None:
+    tables = {model: written(tmp_path, *steps_of(model), name=model) for model in ("olmoe-1b-7b", "gpt-oss-20b")}
+    said = f"{tables['gpt-oss-20b']}: model=gpt-oss-20b"
+    options = ("--hardware", "a6000", "--model", "olmoe-1b-7b", "--out", str(tmp_path), "--date", "2026-01-02")
+    assert measured("--measured", str(tables["olmoe-1b-7b"]), *again, said, *options) == 0
+    out = capsys.readouterr().out
+    for model in tables:
+        assert re.search(
+            rf"{model}: mean error \d\.\d %, of decoding \d\.\d %, largest \d\.\d %, of 4 measurements\.", out
+        )
+    assert "tell it from" not in out
+    text = (tmp_path / "a6000-measured.toml").read_text()
+    assert re.search(
+        r'\npass_us = "Fitted to 4 measurements of olmoe-1b-7b.csv with olmoe-1b-7b \(mean error .*\) and 4 ', text
+    )
+
+
+def test_models_of_as_many_layers_are_refused(tmp_path: Path) -> None:
+    tables = [
+        f"{written(tmp_path, '1,256,0.02', name=model)}: model={model}" for model in ("qwen3-30b-a3b", "llama-4-scout")
+    ]
+    with pytest.raises(DeviceError, match=r"have 48 layers each, .* allowed are models of different numbers of layers"):
+        measured("--measured", *tables, "--hardware", "4xh100")
 
 
 def test_figures_that_do_not_fit_are_told_not_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -101,6 +144,13 @@ def test_times_faster_than_the_data_sheet_allows_are_told_of(
         (("--measured", "steps.csv", "--hardware", "h100", "--law", "published"), "--law is for a paper"),
         (("--measured", "x.json: batch=8", "--hardware", "h100"), "FILE.json: batch=..., input=..., output=..."),
         (("--measured", "x.csv: batch=8, input=1, output=1", "--hardware", "h100"), "a latency benchmark's FILE.json"),
+        (("--measured", "x.csv: modle=olmoe-1b-7b", "--hardware", "h100"), "(did you mean `model`?)"),
+        (("--measured", "x.csv: model=", "--hardware", "h100"), "`model` must be a word"),
+        (("--measured", "x.csv: model=olmo", "--hardware", "h100"), "There is no model 'olmo'"),
+        (
+            ("--measured", "x.csv: model=olmoe-1b-7b", "--hardware", "h100", "--model", "mixtral-8x7b"),
+            "--model is 'mixtral-8x7b', and each file names its own; allowed is one for files that name none",
+        ),
         (("--hardware", "h100"), "--hardware is for --measured"),
         (("--measured", "none.csv", "--hardware", "h100"), "none.csv can't be read"),
         (("--measured", "none.csv", "--hardware", "h100", "--date", "soon"), "--date is 'soon'"),

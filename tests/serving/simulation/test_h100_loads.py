@@ -42,7 +42,8 @@ def bf16(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_a_load_takes_as_long_as_it_took(
     tmp_path: Path, bf16: str, load: str, tpot_off: float, ttft_off: float
 ) -> None:
-    """Times between tokens agree; first tokens come sooner, as the host takes some 7 ms to take a request in."""
+    """Times between tokens agree; first tokens come sooner, as the host takes some 7 ms to take a request in, but where
+    prompts wait for each other: there as late."""
     table = MEASURED / f"{load}.csv"
     path = tmp_path / "load.toml"
     path.write_text(f'arrivals = {{ kind = "trace" }}\n[trace]\nfile = "{table}"\nformat = "csv"\n', encoding="utf-8")
@@ -54,4 +55,4 @@ def test_a_load_takes_as_long_as_it_took(
     tpot_s = mean((row["last_s"] - row["first_s"]) / (row["output_tokens"] - 1) for row in seen)
     ttft_s = mean(row["first_s"] - row["arrival_s"] for row in seen)
     assert abs(mean(one.tpot_s for one in outcomes) / tpot_s - 1) < tpot_off
-    assert ttft_off < mean(one.ttft_s for one in outcomes) / ttft_s - 1 < 0
+    assert ttft_off < mean(one.ttft_s for one in outcomes) / ttft_s - 1 < 0.02
