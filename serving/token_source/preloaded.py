@@ -1,23 +1,16 @@
-"""Preloaded modules: the imports of token sources, for the process that they are forked from.
+"""Preloaded modules: the imports of token sources, for the process that they are forked from, without Ray."""
 
-Not Ray: it reads its settings when it is imported, and each fork has its own.
-"""
-
-import sys
 from importlib import import_module
 
-from serving.token_source.vllm_args import hush
+from serving.process.optional_imports import UNUSED, without_packages
 
 MODULES = (
-    "vllm.entrypoints.launchers.cli_args",
+    "serving.token_source.shared_imports",
     "serving.token_source.worker.sampling_worker",
     "serving.token_source.rendezvous",
     "serving.token_source.vllm_source",
 )
 
-hush()
-# vLLM would import it, and does without.
-sys.modules["ray"] = None  # type: ignore[assignment]
-for _name in MODULES:
-    import_module(_name)
-del sys.modules["ray"]
+with without_packages("ray", *UNUSED):
+    for _name in MODULES:
+        import_module(_name)

@@ -14,9 +14,10 @@ import select
 import signal
 import socket
 import sys
+from importlib import import_module
 from typing import Any
 
-from serving.cluster.sources.preloading import import_vllm
+from serving.cluster.sources.preloading import MODULE
 from serving.process.forks.forker import exiting
 from serving.scenario.scenario import Scenario
 from serving.token_source.vllm_args import prepare_environment
@@ -33,7 +34,7 @@ def main() -> None:
     asking = socket.socket(fileno=int(sys.argv[1]))
     gc.disable()
     prepare_environment(Scenario().token_model)
-    import_vllm()
+    import_module(MODULE)
     gc.freeze()
     gc.enable()
     children: dict[int, tuple[int, socket.socket]] = {}

@@ -11,10 +11,9 @@ from pathlib import Path
 
 from serving.process.forks.fork_server import fork_server_of
 from serving.process.forks.forked_child import ForkedChild
-from serving.process.optional_imports import UNUSED, without_packages
 from serving.token_source.vllm_args import on_cpu
 
-MODULE = "serving.token_source.preloaded"
+SHARED, MODULE = "serving.token_source.shared_imports", "serving.token_source.preloaded"
 SOCKET = "forks"
 
 
@@ -25,10 +24,9 @@ def may_fork() -> bool:
 
 
 def import_vllm() -> None:
-    """Import what a server and its token sources need of vLLM. Ray must not have been imported yet."""
+    """Import what both a server and its token sources need of vLLM. Ray must not have been imported yet."""
     assert "ray" not in sys.modules
-    with without_packages(*UNUSED):
-        import_module(MODULE)
+    import_module(SHARED)
 
 
 def can_fork_off() -> bool:
@@ -38,5 +36,6 @@ def can_fork_off() -> bool:
 
 
 def first_fork_server(folder: Path) -> ForkedChild:
-    """Return a fork server forked off this process, which has imported vLLM, for the run of a `folder`."""
-    return ForkedChild(fork_server_of(folder, SOCKET))
+    """Return a fork server forked off this process, which has imported vLLM, for the run of a `folder`. What token
+    sources alone need it imports itself, while this process goes on."""
+    return ForkedChild(fork_server_of(folder, SOCKET, MODULE))

@@ -23,7 +23,6 @@ from typing import NoReturn
 
 from serving.process.forks.fork_off import FORK_SERVER, fork_off, name_process
 from serving.process.forks.forker import BACKLOG, STREAMS, forking
-from serving.process.optional_imports import UNUSED, without_packages
 from serving.process.peer import Peer
 
 LOOK_S = 0.2
@@ -33,6 +32,7 @@ PAUSE_S = 0.05
 
 def main() -> None:
     """Keep a forker until whoever has started this process ends."""
+    name_process(FORK_SERVER)
     have_standard_streams()
     address, module, niceness = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
     signal.signal(signal.SIGTERM, end)
@@ -54,20 +54,22 @@ def main() -> None:
     keep(listener, keeper)
 
 
-def fork_server_of(folder: Path, socket_name: str) -> int:
-    """Fork a fork server off this process, its keeper, with what that has imported; return its process ID. Its socket
-    is in the `folder` of the keeper's run."""
+def fork_server_of(folder: Path, socket_name: str, module: str) -> int:
+    """Fork a fork server off this process, its keeper, with what that has imported, and a module more; return its
+    process ID. Its socket is in the `folder` of the keeper's run."""
     with listening(folder / socket_name) as listener:
         keeper = Peer(os.getpid())
-        pid = fork_off(folder, partial(go_on, listener, keeper), (listener, keeper))
+        pid = fork_off(folder, partial(go_on, listener, keeper, module), (listener, keeper))
         keeper.close()
     return pid
 
 
-def go_on(listener: socket.socket, keeper: Peer) -> None:
+def go_on(listener: socket.socket, keeper: Peer, module: str) -> None:
     """Be the fork server in this process, a fork of its keeper."""
+    name_process(FORK_SERVER)
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    preload(module)
     keep(listener, keeper)
 
 
@@ -96,11 +98,10 @@ def listening(address: Path) -> socket.socket:
 
 
 def preload(module: str) -> None:
-    """Import a module of vLLM's or above it, and keep what is there from then on out of the garbage collector's way:
-    else it would be copied to each fork."""
+    """Import a module, and keep what is there from then on out of the garbage collector's way: else it would be copied
+    to each fork."""
     gc.disable()
-    with without_packages(*UNUSED):
-        importlib.import_module(module)
+    importlib.import_module(module)
     gc.collect()
     gc.freeze()
     gc.enable()
@@ -108,7 +109,6 @@ def preload(module: str) -> None:
 
 def keep(listener: socket.socket, keeper: Peer) -> None:
     """Keep a forker for as long as the keeper of this process lives."""
-    name_process(FORK_SERVER)
     server = Peer(os.getpid())
     while not keeper.ended():
         # Whoever ends this process ends the forker too, however young it is.

@@ -28,7 +28,8 @@ PROGRAM = """
 import json, os, sys
 told = {
     "arguments": sys.argv[1:], "name": __name__, "folder": os.getcwd(), "environment": dict(os.environ),
-    "preloaded": "heavy" in sys.modules, "beside": sys.path[0], "pid": os.getpid(), "parent": os.getppid(),
+    "preloaded": "heavy" in sys.modules, "more": "more" in sys.modules,
+    "beside": sys.path[0], "pid": os.getpid(), "parent": os.getppid(),
     "group": os.getpgid(0), "session": os.getsid(0), "given": sys.stdin.read(),
     "niceness": os.getpriority(os.PRIO_PROCESS, 0),
 }
@@ -45,7 +46,8 @@ NICENESS = 19
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    (tmp_path / "heavy.py").write_text(MODULE)
+    for name in ("heavy", "more"):
+        (tmp_path / f"{name}.py").write_text(MODULE)
     (tmp_path / "program.py").write_text(PROGRAM)
     return tmp_path
 
@@ -287,7 +289,7 @@ from serving.process.forks.fork_server import fork_server_of
 from serving.process.run_folder import run_folder
 import heavy
 with run_folder() as folder, socket.create_server(("127.0.0.1", 0)) as port:
-    print(folder, port.getsockname()[1], fork_server_of(folder, "forks"), flush=True)
+    print(folder, port.getsockname()[1], fork_server_of(folder, "forks", "more"), flush=True)
     sys.stdin.readline()
 """
 
@@ -315,7 +317,8 @@ def test_one_forked_off_forks_with_what_its_keeper_had_imported(place: Path, kep
     folder, _, [server, forker] = family_of(kept)
     (place / "forks").symlink_to(folder / "forks")
     found = told(place, "of its own")
-    assert found["preloaded"] and found["name"] == "__main__" and found["arguments"] == ["of its own"]
+    assert found["preloaded"] and found["more"]
+    assert found["name"] == "__main__" and found["arguments"] == ["of its own"]
     assert found["parent"] == forker.pid and found["environment"]["ONLY"] == "this"
     assert server.ppid() == kept.pid
     # Whoever ends one group must not end the others.
