@@ -22,6 +22,7 @@ from serving.cluster.streams.stream import Inbox
 from serving.cluster.supervision.ray_watch import RayLost
 from serving.edge.preflight import PreparedScenario
 from serving.process.background import in_background
+from serving.process.background_imports import importing
 from serving.process.optional_imports import UNUSED, without_packages
 from serving.process.process_priority import become_urgent, may_be_realtime, settle
 from serving.process.shutdown import until_told
@@ -42,6 +43,18 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("foreserve")
 
+# What is needed once Ray has started, for which this process only waits.
+LATER = (
+    "serving.edge.async_llm",
+    "serving.edge.device_admin",
+    "serving.telemetry.watch",
+    "serving.api.http_openai",
+    "serving.api.http_metrics",
+    "serving.api.http_status",
+    "serving.api.grpc_server",
+    "serving.api.warm_up",
+)
+
 
 @contextlib.asynccontextmanager
 async def serving(prepared: PreparedScenario, start: ServerStart) -> AsyncIterator[RunningServer]:
@@ -52,7 +65,8 @@ async def serving(prepared: PreparedScenario, start: ServerStart) -> AsyncIterat
         stack.callback(prepared.close)
         progress("Starting Ray ...")
         forks = await stack.enter_async_context(forking(folder, start.fork_server)) if may_fork() else None
-        stack.enter_context(ray_in(folder))
+        with importing(*LATER):
+            stack.enter_context(ray_in(folder))
         lost = loss_of_ray(stack)
         flags = vllm_flags(scenario, prepared.max_model_len)
         progress("Starting the token source (vLLM) and the devices ...")

@@ -1,76 +1,89 @@
 """A child that is a fork, kept as one that is a command."""
 
-import asyncio
-import os
+import json
 import signal
+import subprocess
 import sys
+from typing import Any
 
 import pytest
-import uvloop
 
+from tests.patience import PATIENCE_S
+
+# Not in this process: a fork of it would have its signal handlers, and hold the pipes of servers that other tests use.
+BEGIN = """
+import asyncio, json, os, signal, sys, uvloop
 from serving.process.forks.forked_child import ForkedChild
 from serving.process.kept_process import KeptProcess
 
-
-def forked(code: int | None) -> int:
-    """A fork of this process, which ends with an exit code; None: not by itself."""
+def forked(code=None):
     pid = os.fork()
     if pid == 0:
         if code is None:
             signal.pause()
-        os._exit(code or 0)
-    return pid
+        os._exit(code)
+    return ForkedChild(pid)
+"""
+ENDS = """
+async def ends():
+    own, terminated, killed = forked(3), forked(), forked()
+    terminated.terminate()
+    killed.kill()
+    codes = [await each.wait() for each in (own, terminated, killed, own)]
+    try:
+        own.terminate()
+    except ProcessLookupError:
+        codes.append("gone")
+    return codes
+print(json.dumps({run}(ends())))
+"""
+FIRST = """
+ends = []
+async def keeping():
+    first = forked()
+    command = [sys.executable, "-c", "import time; time.sleep(60)"]
+    kept = KeptProcess("one", command, tell_end=ends.append, first=first)
+    running = asyncio.create_task(kept.run())
+    while kept.pid is None:
+        await asyncio.sleep(0.01)
+    was, starts = kept.pid, kept.starts
+    kept.kill()
+    while kept.starts == starts or kept.pid is None:
+        await asyncio.sleep(0.01)
+    now, again = kept.pid, kept.starts
+    running.cancel()
+    await asyncio.wait({running})
+    return {"first": first.pid, "was": was, "now": now, "starts": [starts, again], "ends": ends}
+print(json.dumps(asyncio.run(keeping())))
+"""
+LAST = """
+async def keeping():
+    first = forked()
+    running = asyncio.create_task(KeptProcess("one", ["true"], first=first).run())
+    await asyncio.sleep(0.1)
+    running.cancel()
+    await asyncio.wait({running})
+    return first.returncode
+print(json.dumps(asyncio.run(keeping())))
+"""
 
 
-@pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
-def test_its_exit_code_is_known_however_it_ended(run: "type[object]") -> None:
-    async def ends() -> list[int]:
-        own, terminated, killed = ForkedChild(forked(3)), ForkedChild(forked(None)), ForkedChild(forked(None))
-        terminated.terminate()
-        killed.kill()
-        codes = [await each.wait() for each in (own, terminated, killed)]
-        # Again, with nobody there any more.
-        assert await own.wait() == 3
-        with pytest.raises(ProcessLookupError):
-            own.terminate()
-        return codes
+def told(program: str) -> Any:
+    """What a program prints, as JSON."""
+    command = [sys.executable, "-c", BEGIN + program]
+    return json.loads(subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=True).stdout)
 
-    assert run(ends()) == [3, -signal.SIGTERM, -signal.SIGKILL]  # type: ignore[call-arg]
+
+@pytest.mark.parametrize("run", ["asyncio.run", "uvloop.run"])
+def test_its_exit_code_is_known_however_it_ended(run: str) -> None:
+    assert told(ENDS.replace("{run}", run)) == [3, -signal.SIGTERM, -signal.SIGKILL, 3, "gone"]
 
 
 def test_one_that_is_kept_is_the_first_and_the_command_comes_after_it() -> None:
-    ends: list[int] = []
-
-    async def keeping() -> tuple[int | None, int | None, int]:
-        first = ForkedChild(forked(None))
-        kept = KeptProcess(
-            "one", [sys.executable, "-c", "import time; time.sleep(60)"], tell_end=ends.append, first=first
-        )
-        running = asyncio.create_task(kept.run())
-        while kept.pid is None:
-            await asyncio.sleep(0.01)
-        was = kept.pid
-        assert was == first.pid and kept.starts == 1
-        kept.kill()
-        while kept.starts == 1 or kept.pid is None:
-            await asyncio.sleep(0.01)
-        now, starts = kept.pid, kept.starts
-        running.cancel()
-        await asyncio.wait({running})
-        return was, now, starts
-
-    was, now, starts = asyncio.run(keeping())
-    assert was != now and starts == 2 and ends == [-signal.SIGKILL]
+    found = told(FIRST)
+    assert found["was"] == found["first"] != found["now"]
+    assert found["starts"] == [1, 2] and found["ends"] == [-signal.SIGKILL]
 
 
 def test_one_that_is_kept_ends_with_who_keeps_it() -> None:
-    first = ForkedChild(forked(None))
-
-    async def keeping() -> None:
-        running = asyncio.create_task(KeptProcess("one", ["true"], first=first).run())
-        await asyncio.sleep(0.05)
-        running.cancel()
-        await asyncio.wait({running})
-
-    asyncio.run(keeping())
-    assert first.returncode == -signal.SIGTERM
+    assert told(LAST) == -signal.SIGTERM
