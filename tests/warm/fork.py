@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import IO, Any
 
-from serving.process.hidden_arguments import secrets_in
-
 MODULE = "serving.cli"
 BEGIN = [sys.executable, "-m", MODULE]
 
@@ -65,11 +63,9 @@ def start(
     stderr: IO[bytes] | None = None,
     pass_fds: Sequence[int] = (),
     **others: Any,
-) -> "ForkedServer | subprocess.Popen[str]":
-    """Fork a server off, in a session of its own; or start its command, if that has keys in it: those are hidden in the
-    memory of a process that was started with them."""
-    if secrets_in(list(command)):
-        return subprocess.Popen(command, env=env, stdout=stdout, stderr=stderr, pass_fds=pass_fds, **others)
+) -> ForkedServer:
+    """Fork a server off, in a session of its own, which runs `command` with these files and this environment."""
+    assert others == {"text": True, "start_new_session": True}
     assert list(command[: len(BEGIN)]) == BEGIN
     ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     wanted = {
