@@ -3,9 +3,9 @@
 What is left is the moment until then, and the shell's history; so a warning says what to use instead.
 """
 
-import contextlib
 import sys
-from pathlib import Path
+
+from serving.process.start_memory import Part, overwrite
 
 SECRETS = ("--api-key", "--admin-key")
 SHORTEST = len("--a")  # of what argparse takes for one of them, as long as it is clear
@@ -41,20 +41,5 @@ def hide() -> None:
         return
     sys.argv[:] = masked(sys.argv)
     sys.orig_argv[:] = masked(sys.orig_argv)
-    # Where there is no /proc as Linux has it, or it is closed to us, `ps` shows them; the warning has said so.
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        _overwrite()
-
-
-def _overwrite() -> None:
-    """Mask them where the kernel looks: in the memory that the process was started with."""
-    before = Path("/proc/self/cmdline").read_bytes()
-    arguments = before.decode("latin-1").split("\0")  # a character a byte
-    after = "\0".join(masked(arguments)).encode("latin-1")
-    # Of the fields that follow the name, which may have anything in it: proc(5), field 48, arg_start.
-    begin = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[48 - 3])
-    with open("/proc/self/mem", "r+b", buffering=0) as memory:
-        memory.seek(begin)
-        if memory.read(len(before)) == before and len(after) == len(before):
-            memory.seek(begin)
-            memory.write(after)
+    # Where that can't be done, `ps` shows them; the warning has said so.
+    overwrite(Part.CMDLINE, masked)

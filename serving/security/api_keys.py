@@ -10,11 +10,14 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
+from serving.process.hidden_arguments import MASK
+from serving.process.start_memory import Part, overwrite
 from serving.scenario.listen_options import ListenOptions
 from serving.scenario.scenario_error import ScenarioError
 
 API_KEYS, ADMIN_KEY, VLLM_API_KEY = "FORESERVE_API_KEYS", "FORESERVE_ADMIN_KEY", "VLLM_API_KEY"
 """The variables of the environment that keys come from. vLLM's own counts where no other key is said, as in vLLM."""
+NAMES = (API_KEYS, ADMIN_KEY, VLLM_API_KEY)
 
 ALLOWED = "printable ASCII without spaces and commas"
 MOST_BYTES = 1 << 20  # of a file of keys
@@ -54,9 +57,16 @@ def environment_of(options: ListenOptions) -> dict[str, str]:
 
 
 def forget() -> None:
-    """Drop the keys from the environment: neither vLLM nor a process that we start is to have them."""
-    for name in (API_KEYS, ADMIN_KEY, VLLM_API_KEY):
+    """Drop the keys from the environment: neither vLLM nor a process that we start, or fork, is to have them."""
+    for name in NAMES:
         os.environ.pop(name, None)
+    overwrite(Part.ENVIRON, _masked)
+
+
+def _masked(variables: list[str]) -> list[str]:
+    """Return variables, `NAME=value` each, with a mask as long as the value in the place of each key."""
+    named = [each.partition("=") for each in variables]
+    return [f"{name}{equals}{MASK * len(value) if name in NAMES else value}" for name, equals, value in named]
 
 
 def _in_environment(name: str) -> list[str]:

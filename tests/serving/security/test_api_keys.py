@@ -189,6 +189,31 @@ def test_ps_shows_no_key(arguments: list[str]) -> None:
             process.kill()
 
 
+FORGETTER = """
+import os, sys
+from pathlib import Path
+from serving.security.api_keys import forget
+own = "/proc/self/environ"
+before = Path(own).read_bytes()
+forget()
+pid = os.fork()
+if pid == 0:
+    os._exit(any(key.encode() in Path(own).read_bytes() for key in sys.argv[1:]))
+after = Path(own).read_bytes()
+same = [one for one in before.split(b"\\0") if one in after.split(b"\\0")]
+print(len(before) - len(after), len(before.split(b"\\0")) - len(same), os.environ["KEPT"], os.waitpid(pid, 0)[1])
+print(any(name in os.environ for name in ("FORESERVE_API_KEYS", "FORESERVE_ADMIN_KEY", "VLLM_API_KEY")))
+"""
+
+
+def test_neither_the_kernel_nor_a_fork_knows_the_keys_of_the_environment() -> None:
+    keys = {"FORESERVE_API_KEYS": f"{KEY},second", "FORESERVE_ADMIN_KEY": "the-admins", "VLLM_API_KEY": "of-vllm"}
+    command = [sys.executable, "-c", FORGETTER, "second", "the-admins", "of-vllm"]
+    environment = {**os.environ, **keys, "KEPT": "as it was"}
+    told = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert told.stdout.split("\n")[:2] == ["0 3 as it was 0", "False"]
+
+
 def test_limits_are_of_the_key_that_is_shown() -> None:
     from serving.call import Call
     from serving.security.key_names import KeyNames
