@@ -65,7 +65,8 @@ async def serving(prepared: PreparedScenario, start: ServerStart) -> AsyncIterat
         stack.callback(prepared.close)
         progress("Starting Ray ...")
         forks = await stack.enter_async_context(forking(folder, start.fork_server)) if may_fork() else None
-        with importing(*LATER):
+        # Elsewhere vLLM itself is still to be imported, which is for the main thread (`build_engine`).
+        with importing(*(LATER if forks else ())):
             stack.enter_context(ray_in(folder))
         lost = loss_of_ray(stack)
         flags = vllm_flags(scenario, prepared.max_model_len)
