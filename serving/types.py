@@ -275,8 +275,9 @@ class Release(msgspec.Struct, frozen=True, array_like=True):
 
     `started` names the requests whose first step this was, begun at `start_s`, `found` beside it how many of their
     tokens the prefix cache had, and `preempted` those that made room for it. Where steps are told of as one, `ends_s`
-    are the instants at which each of them gave each sequence a token; the last of them is `at_s`. One with `kv_events`
-    has nothing else.
+    are the instants at which each of them gave each sequence a token; the last of them is `at_s`. One with `kv_events`,
+    or with `unknown`, has nothing else: these are requests that the edge has asked for, and of which all that the
+    device had was released before this.
     """
 
     device: int
@@ -289,3 +290,4 @@ class Release(msgspec.Struct, frozen=True, array_like=True):
     found: list[int] = []
     preempted: list[str] = []
     kv_events: list[KvEvent] = []
+    unknown: list[str] = []

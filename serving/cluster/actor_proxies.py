@@ -111,7 +111,7 @@ class ReleaseSink:
     A step without tokens travels with the next one that has some, or by `flush_all`: where the token source is behind,
     every step comes without, and twice the messages would keep it behind. Where the device is, so do steps with tokens,
     for a moment: a token costs the edge and its client less in company, which is how all of them catch up. News of the
-    prefix cache and overdue tokens are sent at once.
+    prefix cache, overdue tokens and unknown requests are sent at once.
 
     Tokens that `edges` of their own get straight from here are told to the engine core, which is the edge else, up to
     `TOLD_S` later, and before whatever of later releases it has to hand on itself.

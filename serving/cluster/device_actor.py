@@ -44,12 +44,12 @@ class HbXpu:
         self._clock = WallClock(*clock)
         self._sink = ReleaseSink(edge, self._clock)
         self._board = ArrivalBoard(joined_folder(edge))
-        self._service = service = DeviceService(self._sink)
+        self._service = service = DeviceService(index, self._sink)
         self._running, self._reported_s = False, time.monotonic()
         methods: list[Callable[..., Any]] = [
             service.open,
             service.close,
-            service.unknown,
+            service.tell_unknown,
             service.awaited,
             service.push,
             service.poke,

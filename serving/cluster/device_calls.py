@@ -43,9 +43,10 @@ class DeviceCalls:
         """
         await self._ask("open", request_id, position, inbox)
 
-    async def unknown(self, request_ids: list[str]) -> list[str]:
-        """Return those of some requests that the device has no buffer for. Raise ConnectionError if it is not there."""
-        return cast(list[str], msgspec.msgpack.decode(await self._ask("unknown", request_ids)))
+    def ask_unknown(self, request_ids: list[str]) -> None:
+        """Ask for those of some requests that the device has no buffer for; a release tells of them (`unknown`)."""
+        if self._device is not None:
+            self._device.tell("tell_unknown", request_ids)
 
     async def awaited(self) -> list[str]:
         """Return the requests that the device owes tokens which have not come from their source. Raise ConnectionError

@@ -143,6 +143,8 @@ class Dispatcher:
         mark(self.flights, release)
         news = unseen(self.flights, release.chunks)
         node = self.devices.nodes[release.device]
+        if release.unknown:
+            self._lost.take_unknown(node, release.unknown)
         if len(news) < len(release.chunks):
             self._close_gaps(node, release.chunks)
         if node.inquiry.open:

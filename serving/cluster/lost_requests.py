@@ -1,4 +1,8 @@
-"""Lost requests: those without tokens that nobody computes, as a message about them got lost; found, and sent anew."""
+"""Lost requests: those without tokens that nobody computes, as a message about them got lost; found, and sent anew.
+
+A device tells of those that it doesn't know by a release, which comes after those with their tokens: an edge that is
+behind may have got none of a request for long, which its device has done with.
+"""
 
 import asyncio
 import contextlib
@@ -18,9 +22,10 @@ ANSWER_S = 2.0
 
 
 class LostRequests:
-    """A look, every `LOOK_S`, at requests that get no tokens: one that its device does not know is sent to it again,
-    and of one that waits for its token source that is reminded, as the device's own reminders may not reach it. A
-    device that waits for tokens of a request which has ended is told so: with it, all others there would wait for ever.
+    """A look, every `LOOK_S`, at requests that get no tokens: one that its device does not know (`take_unknown`) is
+    sent to it again, and of one that waits for its token source that is reminded, as the device's own reminders may not
+    reach it. A device that waits for tokens of a request which has ended is told so: with it, all others there would
+    wait for ever.
 
     A gap shows in the tokens that follow (`flight.gapped`); after an answer's end none do.
     """
@@ -57,11 +62,11 @@ class LostRequests:
         node, state = self._nodes[sent_to[0]], sent_to[1]
         if node.link.state != state:
             return
+        node.calls.ask_unknown([flight.request.id for flight in quiet])
         # One that is gone, or slow, is asked again.
         with contextlib.suppress(TimeoutError, ConnectionError, RpcError):
             async with asyncio.timeout(ANSWER_S):
                 awaited = set(await node.calls.awaited())
-                unknown = set(await node.calls.unknown([flight.request.id for flight in quiet]))
             if node.link.state != state:
                 return
             # Of one that has ended since this look began, its device may not have heard yet.
@@ -69,12 +74,19 @@ class LostRequests:
                 sentence = "Device %d waits for tokens of %d requests that have ended: it is told so."
                 log.warning(sentence, node.index, len(strays), extra=fields(device=node.index))
                 node.calls.drop(strays)
-            waiting = [flight for flight in quiet if self._waits(flight)]
-            for flight in waiting:
-                if flight.request.id in awaited:
+            for flight in quiet:
+                if flight.request.id in awaited and self._waits(flight):
                     self._remind(flight)
-            if lost := [flight for flight in waiting if flight.request.id in unknown]:
-                self._send_again(node, lost)
+
+    def take_unknown(self, node: Node, request_ids: list[str]) -> None:
+        """Send those of a device's unknown requests to it again that have had no token since it was asked for them."""
+        here = (node.index, node.link.state)
+        asked = [flight for id in request_ids if (flight := self._flights.get(id)) and flight.sent_to == here]
+        if lost := [flight for flight in asked if self._waits(flight)]:
+            self._send_again(node, lost)
+            for flight in lost:
+                # What the device said of it before says nothing now.
+                del self._seen[flight.request.id]
 
     def _waits(self, flight: Flight) -> bool:
         id = flight.request.id

@@ -8,7 +8,7 @@ from serving.device.device_spec import DeviceSpec
 from serving.device.engine import Engine
 from serving.device.live_driver import LiveDriver
 from serving.device.token_buffer import TokenBuffer
-from serving.types import Chunk
+from serving.types import Chunk, Release
 
 Reprice = Callable[[Engine, DeviceSpec], object]
 
@@ -16,9 +16,9 @@ Reprice = Callable[[Engine, DeviceSpec], object]
 class DeviceService:
     """A service that hands calls on to the driver and the buffers that the device has now."""
 
-    def __init__(self, sink: ReleaseSink) -> None:
-        """`sink` gets the device's releases."""
-        self._sink = sink
+    def __init__(self, index: int, sink: ReleaseSink) -> None:
+        """`sink` gets the device's releases; `index` is the device's."""
+        self._index, self._sink = index, sink
         self._driver: LiveDriver | None = None
         self._tokens = TokenBuffer()
         self._reprice: Reprice = lambda engine, spec: None
@@ -38,9 +38,11 @@ class DeviceService:
             self._tokens.close(request_id)
         self._sink.close(request_ids)
 
-    def unknown(self, request_ids: list[str]) -> list[str]:
-        """Return the requests among these of which no tokens are expected."""
-        return self._tokens.unknown(request_ids)
+    def tell_unknown(self, request_ids: list[str]) -> None:
+        """Tell the edge, after all that it is still to get of them, of which of these requests no tokens are
+        expected."""
+        if unknown := self._tokens.unknown(request_ids):
+            self._sink(Release(self._index, 0.0, [], unknown=unknown))
 
     def awaited(self) -> list[str]:
         """Return the requests that are owed tokens which have not come."""

@@ -2,6 +2,8 @@
 
 import asyncio
 import threading
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -31,7 +33,8 @@ class Device:
 
     def __init__(self, folder: Path, flight: Flight, loop: asyncio.AbstractEventLoop) -> None:
         self.tokens, self._flight, self._loop = TokenBuffer(), flight, loop
-        calls = [self.open, self.push, self.submit, self.close, self.abort, self.unknown, self.awaited]
+        self.take_unknown: Callable[[list[str]], object] = lambda unknown: None
+        calls = [self.open, self.push, self.submit, self.close, self.abort, self.tell_unknown, self.awaited]
         server = RpcServer(calls, folder, "device", False)
         self.address = server.address
         threading.Thread(target=server.run, args=[lambda dropped: None], daemon=True).start()
@@ -54,8 +57,12 @@ class Device:
         for id in request_ids:
             self.tokens.close(id)
 
-    def unknown(self, request_ids: list[str]) -> list[str]:
-        return self.tokens.unknown(request_ids)
+    def tell_unknown(self, request_ids: list[str]) -> None:
+        unknown = self.tokens.unknown(request_ids)
+        asyncio.run_coroutine_threadsafe(self._tell(unknown), self._loop).result(PATIENCE_S)
+
+    async def _tell(self, unknown: list[str]) -> None:
+        self.take_unknown(unknown)
 
     def awaited(self) -> list[str]:
         return list(self.tokens.awaited())
@@ -93,6 +100,7 @@ async def mended(folder: Path, lost: int = 0) -> Device:
             recovery.send_again(node, [flight])  # It has been told of it.
         else:
             looks = LostRequests({"a": flight}, {0: node}, sources.remind, recovery.send_again)
+            device.take_unknown = partial(looks.take_unknown, node)
             await looks.look()
             assert len(flight.tokens) == 6
             await looks.look()
