@@ -114,8 +114,10 @@ def exiting() -> Iterator[None]:
     except BaseException:
         sys.excepthook(*sys.exc_info())
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            # Nobody may read it any more; what stands above this context is for another process all the same.
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
         os._exit(code)
 
 
