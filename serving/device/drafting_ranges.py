@@ -32,8 +32,13 @@ def paying_ranges(
 
 def told_drafting(specs: Iterable[DeviceSpec], most: int, max_context: int) -> Iterator[str]:
     """Yield a sentence for each kind of device that drafts in mode `tau`: in which batches at which context. These have
-    up to `most` sequences, and as many as the KV cache has room for. Raise as `DeviceSpec.load` does."""
-    for spec in dict.fromkeys(specs):
+    up to `most` sequences, and as many as the KV cache has room for. Before them comes one about what is set and says
+    nothing in a mode. Raise as `DeviceSpec.load` does."""
+    kinds = list(dict.fromkeys(specs))
+    for choice in dict.fromkeys(spec.mode_choice for spec in kinds):
+        if unused := choice.unused():
+            yield f"Set, and without effect in mode {choice.mode}: {', '.join(unused)}."
+    for spec in kinds:
         if spec.mode_choice.mode == TAU and spec.draft and not spec.trace:
             yield f"{spec.hardware} drafts {_where(spec, most, max_context)}."
 

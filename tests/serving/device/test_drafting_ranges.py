@@ -62,6 +62,16 @@ def test_a_named_tau_is_told_and_nothing_is_where_nothing_is_chosen() -> None:
     assert told(*others) == []
 
 
+@pytest.mark.parametrize(
+    ("mode", "unused"),
+    [("fixed-ar", "tau, depth, width, verify, objective"), ("fixed-sd", "tau"), ("cost", "tau"), ("tau", "")],
+)
+def test_what_a_mode_has_no_use_for_is_told_once(mode: str, unused: str) -> None:
+    scenario = Scenario(mode=mode, tau=4, depth="auto", width=1, verify=4, objective="energy", devices=2)
+    sentences = [sentence for sentence in told(scenario, scenario) if sentence.startswith("Set, ")]
+    assert sentences == ([f"Set, and without effect in mode {mode}: {unused}."] if unused else [])
+
+
 def test_a_context_below_the_shortest_is_told_of_by_itself() -> None:
     [sentence] = told(Scenario(max_model_len=512), most=16, max_context=512)
     assert sentence == "elmoe3d-8gb drafts where that is faster: in batches at 512 tokens from 2 on (mode tau)."
