@@ -82,6 +82,13 @@ class Call:
         for judgement in list(self.judging.values()):
             await asyncio.shield(judgement)
 
+    def when_ended(self, do: Callable[[], None]) -> None:
+        """Call `do` when the task that serves the call ends; now, if it has."""
+        if self.answered:
+            do()
+        else:
+            self.at_end.append(do)
+
     def end(self, _task: object) -> None:
         """End the call: it has been answered, or broken off."""
         self.answered = True

@@ -49,19 +49,25 @@ class Admission:
         _, device = self.rules.soonest(asked, now_s)
         aside = Request(asked.aside, now_s, asked.prompt_tokens, asked.max_tokens)
         self.rules.forecast.on_submit(device, aside, now_s)
-        call.at_end.append(lambda: self._settle(asked))
+        call.when_ended(lambda: self._settle(asked))
         return asked
 
     def judge_places(self, n: int, in_flight: int, now_s: float) -> Refusal | None:
         """Return a refusal if the queue has no room for `n` sequences."""
         return self.rules.judge_places(n, in_flight + self.set_aside, now_s)
 
-    def begin(self, admitted: AdmissionRequest) -> None:
-        """Convert a sequence's reservation: it is about to be in flight. The caller reports it to the forecast."""
-        self._free(admitted, min(1, admitted.places))
-        if admitted.aside:
-            self.rules.forecast.on_finish(admitted.aside, 0)
-            admitted.aside = ""
+    def begin(self, admitted: AdmissionRequest, now_s: float) -> None:
+        """Convert a sequence's reservation: it is about to be in flight. The caller reports it to the forecast.
+
+        Nothing is reserved any more where its call has ended, as one does whose text is made in the background: its key
+        is charged again for what was refunded then.
+        """
+        if admitted.places:
+            self._free(admitted, 1)
+        else:
+            tokens = admitted.prompt_tokens + admitted.max_tokens
+            self.rules.limits_of(admitted.key).charge(False, tokens, now_s)
+        self._forget(admitted)
 
     def drop(self, admitted: AdmissionRequest, tokens: int) -> None:
         """Refund a sequence that was to be in flight and never was."""
@@ -72,10 +78,16 @@ class Admission:
         never_begun = admitted.places
         self._free(admitted, never_begun)
         if admitted.aside:
-            self.begin(admitted)
+            self._forget(admitted)
             self.rules.give_back(admitted.key, admitted.tokens)
         elif never_begun:
             self.rules.give_back(admitted.key, never_begun * admitted.max_tokens)
+
+    def _forget(self, admitted: AdmissionRequest) -> None:
+        """Have the forecast know a request no longer as one that is set aside."""
+        if admitted.aside:
+            self.rules.forecast.on_finish(admitted.aside, 0)
+            admitted.aside = ""
 
     def _free(self, admitted: AdmissionRequest, places: int) -> None:
         admitted.places -= places

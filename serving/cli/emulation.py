@@ -15,7 +15,6 @@ from serving.clock import ClockOrigin, WallClock
 from serving.cluster import cluster
 from serving.cluster.ray_session import is_joined, ray_in
 from serving.cluster.sources.forks import forking
-from serving.cluster.sources.preloading import may_fork
 from serving.cluster.sources.replacements import SourceActors
 from serving.cluster.streams.sockets import here
 from serving.cluster.streams.stream import Inbox
@@ -64,7 +63,7 @@ async def serving(prepared: PreparedScenario, start: ServerStart) -> AsyncIterat
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(prepared.close)
         progress("Starting Ray ...")
-        forks = await stack.enter_async_context(forking(folder, start.fork_server)) if may_fork() else None
+        forks = await stack.enter_async_context(forking(folder, start.fork_server)) if start.forks else None
         # Elsewhere vLLM itself is still to be imported, which is for the main thread (`build_engine`).
         with importing(*(LATER if forks else ())):
             stack.enter_context(ray_in(folder))

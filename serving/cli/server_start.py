@@ -19,11 +19,12 @@ EDGE = "serving.cli.edge_process"
 
 
 class ServerStart(NamedTuple):
-    """What a server's start has come to: its run's folder, who tells of its progress, and what has been forked off: a
-    first fork server, and edges that wait for their settings."""
+    """What a server's start has come to: its run's folder, who tells of its progress, whether token sources are forks,
+    and what has been forked off: a first fork server, and edges that wait for their settings."""
 
     folder: Path
     progress: StartProgress
+    forks: bool
     fork_server: ForkedChild | None = None
     edges: tuple[ForkedChild, ...] = ()
 
@@ -40,8 +41,8 @@ def begun(scenario: Scenario, say: Callable[[str], None]) -> Iterator[ServerStar
         prepare_environment(scenario.token_model)
         folder = stack.enter_context(run_folder())
         provide_cache(folder)
-        start = ServerStart(folder, progress)
-        if may_fork():
+        start = ServerStart(folder, progress, may_fork())
+        if start.forks:
             progress("Importing vLLM ...")
             import_vllm()
             if can_fork_off():

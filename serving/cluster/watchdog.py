@@ -18,6 +18,7 @@ from ray.exceptions import RayError
 from serving.cluster.actor_process import ActorProcess
 from serving.cluster.pulse_line import PulseLine
 from serving.cluster.supervision.deaths import summary
+from serving.cluster.supervision.heartbeat import Heartbeat
 from serving.cluster.supervision.watched_part import WatchedPart
 from serving.process.logs import fields
 from serving.types import DroppedMessages
@@ -42,7 +43,8 @@ LOADING_S = 3600.0
 @dataclass(slots=True)
 class PartState:
     """A part's last known state: since when its answer has been waited for, on the monotonic clock, whether it has ever
-    answered, by how many real seconds its loop was overdue then, its process, and why it is down, if it is."""
+    answered, by how many real seconds its loop was overdue then, its process, why it is down, if it is, and which
+    process has told of how many `dropped` messages."""
 
     part: WatchedPart
     asked_s: float
@@ -54,17 +56,27 @@ class PartState:
     process: ActorProcess | None = None
     busy_s: float | None = None
     busy_since_s: float = 0.0
+    dropped: tuple[ActorProcess, int] | None = None
 
     async def ask(self, on_dropped: Callable[[str, DroppedMessages], None]) -> None:
         """Ask for the heartbeat once; that an actor is dead is an answer as well."""
         try:
             heartbeat = await self.line.heartbeat(self.part)
             self.overdue_s, self.down, self.process = heartbeat.overdue_s, "", heartbeat.process
-            if heartbeat.dropped is not None:
-                on_dropped(self.part.name, heartbeat.dropped)
+            if (dropped := self._new_drops(heartbeat)) is not None:
+                on_dropped(self.part.name, dropped)
         except RayError as error:
             self.overdue_s, self.down, self.process = 0.0, summary(error), None
         self.heard = True
+
+    def _new_drops(self, heartbeat: Heartbeat) -> DroppedMessages | None:
+        """Return the messages dropped since the last heartbeat that has come; None if there are none."""
+        process, dropped = heartbeat.process, heartbeat.dropped
+        if dropped is None:
+            return None
+        told = self.dropped[1] if self.dropped and self.dropped[0] == process else 0
+        self.dropped = process, dropped.count
+        return DroppedMessages(dropped.count - told, dropped.why) if dropped.count > told else None
 
     def forget(self) -> None:
         """Ask no more."""

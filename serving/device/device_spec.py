@@ -5,10 +5,12 @@ from math import isclose
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from device_model.condition import HEALTHY, Condition
 from device_model.device import RooflineDevice
 from device_model.experts.published_usage import published_usage
-from device_model.experts.topic_usage import TopicUsage, read_usage
+from device_model.experts.topic_usage import UNKNOWN, TopicUsage, read_usage
 from device_model.load import load_device, load_model, places_experts
 from device_model.specs.hardware_file import load_hardware
 from device_model.specs.law import Law
@@ -21,6 +23,7 @@ from serving.device.pricing import BatchPricer, ModelPricer, Pricer
 from serving.device.routed_pricing import Choices, RoutePricer, TracedDevice
 from serving.device.slow_tier import LEASE_S
 from serving.device.traced_pricing import DraftTracePricer, TracePricer
+from serving.policies.placed_plan import Mix
 from serving.policies.placement import ALWAYS, LRU, OWN_SWAP, PUBLISHED, ExpertPlacement
 from serving.policies.step_options import EXECUTED, PLAIN, StepModel, StepOptions
 from serving.scenario.faults import NAMED, Fault
@@ -222,6 +225,11 @@ class DeviceSpec(NamedTuple):
             return None
         always = device.places_experts if self.swap == OWN_SWAP else self.swap == ALWAYS
         return ExpertPlacement(model, self._usage(), self.placement, always)
+
+    def mix_of_all(self) -> Mix | None:
+        """Return the mix of topics for which experts are placed where nothing is known of requests: all alike; None
+        where they are cached as they are used."""
+        return None if self.placement == LRU else self._usage().mix(np.array([UNKNOWN]))
 
     def _usage(self) -> TopicUsage:
         if self.usage == PUBLISHED:

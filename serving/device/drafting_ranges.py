@@ -5,8 +5,9 @@ from itertools import groupby
 
 from device_model.step import StepPlan
 from serving.device.device_spec import DeviceSpec
-from serving.device.mode_choice import TAU, ModeChoice
+from serving.device.mode_choice import TAU
 from serving.policies.hysteresis import LEAD
+from serving.policies.placed_plan import Mix, placed
 from serving.policies.regrets import Regret
 from serving.policies.step_options import PLAIN, StepOptions
 
@@ -14,32 +15,42 @@ CONTEXTS = tuple(1024 * 2**power for power in range(6))
 """Those that a sentence tells of, as far as the model's goes: 1k to 32k."""
 
 
-def drafting_ranges(options: StepOptions, choice: ModeChoice, context: int, most: int) -> list[range]:
-    """Return the batches of up to `most` sequences, each with so much context, that decode faster if they draft as a
-    device chooses: by more than is left to plain decoding."""
-    return paying_ranges(options, choice.depths(options), context, most)
+def paying_ranges(
+    options: StepOptions, depths: Sequence[int], context: int, most: int, mix: Mix | None = None
+) -> list[range]:
+    """Return the batches of up to `most` sequences, each with so much context, that decode faster if they draft to the
+    best of some depths: by more than is left to plain decoding. With a `mix`, experts are placed for it."""
 
+    def pays(batch: int) -> bool:
+        plan = placed(StepPlan.of(*[(1, context)] * batch), mix)
+        plain, *drafting = options.price(plan, depths=(PLAIN, *depths))
+        best = max(option.tokens_per_s for option in drafting)
+        return Regret.of(1.0 / plain.tokens_per_s, 1.0 / best).plain > LEAD
 
-def paying_ranges(options: StepOptions, depths: Sequence[int], context: int, most: int) -> list[range]:
-    """Return these batches for drafts of the best of some depths."""
-    tried = (PLAIN, *depths)
-    return list(_runs([batch for batch in range(1, most + 1) if _pays(options, tried, batch, context)]))
+    return list(_runs([batch for batch in range(1, most + 1) if pays(batch)]))
 
 
 def told_drafting(specs: Iterable[DeviceSpec], most: int, max_context: int) -> Iterator[str]:
     """Yield a sentence for each kind of device that drafts in mode `tau`: in which batches at which context. These have
-    up to `most` sequences, and as many as the KV cache has room for. Raise as `DeviceSpec.load` does."""
-    for spec in dict.fromkeys(specs):
+    up to `most` sequences, and as many as the KV cache has room for. Before them comes one about what is set and says
+    nothing in a mode. Raise as `DeviceSpec.load` does."""
+    kinds = list(dict.fromkeys(specs))
+    for choice in dict.fromkeys(spec.mode_choice for spec in kinds):
+        if unused := choice.unused():
+            yield f"Set, and without effect in mode {choice.mode}: {', '.join(unused)}."
+    for spec in kinds:
         if spec.mode_choice.mode == TAU and spec.draft and not spec.trace:
-            yield f"{spec.hardware} drafts {_where(spec.load(), spec.mode_choice, most, max_context)}."
+            yield f"{spec.hardware} drafts {_where(spec, most, max_context)}."
 
 
-def _where(options: StepOptions, choice: ModeChoice, most: int, max_context: int) -> str:
+def _where(spec: DeviceSpec, most: int, max_context: int) -> str:
+    options, choice = spec.load(), spec.mode_choice
     if choice.tau:
         return f"from a batch of {choice.tau} on, at any context"
+    depths, mix = choice.depths(options), spec.mix_of_all()
     contexts = [context for context in CONTEXTS if context <= max_context and _held(options, most, context)]
     contexts = contexts or [min(max_context, max(1, options.device.kv_capacity_tokens))]
-    found = [drafting_ranges(options, choice, context, _held(options, most, context)) for context in contexts]
+    found = [paying_ranges(options, depths, context, _held(options, most, context), mix) for context in contexts]
     last = max((i for i, ranges in enumerate(found) if ranges), default=-1) + 1
     parts = [
         f"at {_told(context)} {told_ranges(ranges, _held(options, most, context))}"
@@ -55,12 +66,6 @@ def _told(context: int) -> str:
 
 def _held(options: StepOptions, most: int, context: int) -> int:
     return min(most, options.device.kv_capacity_tokens // context)
-
-
-def _pays(options: StepOptions, depths: tuple[int, ...], batch: int, context: int) -> bool:
-    plain, *drafting = options.price(StepPlan.of(*[(1, context)] * batch), depths=depths)
-    best = max(option.tokens_per_s for option in drafting)
-    return Regret.of(1.0 / plain.tokens_per_s, 1.0 / best).plain > LEAD
 
 
 def _runs(batches: list[int]) -> Iterator[range]:

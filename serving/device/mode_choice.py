@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from serving.policies.modes import ENERGY, Bounds, Modes
+from serving.policies.modes import ENERGY, SPEED, Bounds, Modes
 from serving.policies.regrets import RegretTable
 from serving.policies.step_options import StepOptions
 from serving.policies.tree_choice import TreeChoice
@@ -11,6 +11,8 @@ from serving.usage_error import UsageError
 
 TAU = "tau"
 """The mode that speculates from some batch on."""
+PLAIN_MODE = "fixed-ar"
+"""The mode that never does."""
 
 # The shares of the calibrated depth that `auto` weighs; beyond it, acceptance was never measured.
 SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
@@ -32,6 +34,19 @@ class ModeChoice(NamedTuple):
         """The choice of width and budget, which is free where depth is."""
         return TreeChoice(self.width, self.verify, self.depth is DepthChoice.BY_COST, self.objective == ENERGY)
 
+    def unused(self) -> list[str]:
+        """Return the keys that are set, and say nothing in this mode: no contradiction, as modes are compared on what
+        is otherwise one scenario."""
+        plain = self.mode == PLAIN_MODE
+        idle = {
+            "tau": self.mode != TAU and bool(self.tau),
+            "depth": plain and self.depth is not DepthChoice.CALIBRATED,
+            "width": plain and bool(self.width),
+            "verify": plain and bool(self.verify),
+            "objective": plain and self.objective != SPEED,
+        }
+        return [key for key, is_idle in idle.items() if is_idle]
+
     def modes(self, step_options: StepOptions) -> Modes:
         """Return the policy for a device. Raise UsageError for a depth its draft lacks, or a mode that needs a
         draft."""
@@ -39,7 +54,7 @@ class ModeChoice(NamedTuple):
             if self.mode == "fixed-sd":
                 sentence = "`mode` is 'fixed-sd', and there is no draft: name one that the system has (`draft`)."
                 raise UsageError(sentence, "mode", "draft")
-            return Modes.of("fixed-ar", ())
+            return Modes.of(PLAIN_MODE, ())
         depths = self.depths(step_options)
         assert step_options.device.draft is not None
         self.trees.check(step_options.device.draft, depths)

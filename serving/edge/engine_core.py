@@ -240,7 +240,7 @@ class EmulatedCore(UtilityCalls):
         if admitted is None:
             self.admit(request.request_id, asked, params, request.priority)
             admitted = call.admitted[request.request_id]
-        self._admission.begin(admitted)
+        self._admission.begin(admitted, self.clock.now())
         return admitted
 
     async def abort_requests_async(self, request_ids: list[str]) -> None:

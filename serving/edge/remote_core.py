@@ -76,9 +76,7 @@ class RemoteCore(RefusedCalls):
         self._delays: list[tuple[int, float]] = []
         self._order, self._inbox = TokenOrder(), inbox
         wire.listen(self._take, self.outputs.flush)
-        inbox.start(
-            self._receive, lambda dropped: log.error("Tokens were dropped: %s", dropped.why), self.outputs.flush
-        )
+        inbox.start(self._receive, _tell_dropped, self.outputs.flush)
         self._tell(INBOX, TokenInbox(inbox.address))
 
     async def opened(self) -> None:
@@ -149,6 +147,9 @@ class RemoteCore(RefusedCalls):
         self._wire.send(EngineCoreRequestType.ADD, request)
         if call is not None:
             self.intake.leave(call)
+            if call.answered:
+                # Its text is made in the background: nothing else tells the core that it has ended by now.
+                self.ended(call)
 
     def refuse_all(self, refusal: Exception) -> None:
         """Leave those that wait to the core: none of them keeps its client here from an answer."""

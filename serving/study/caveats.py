@@ -2,6 +2,7 @@
 assumed, and what was asked or judged of too few requests."""
 
 from device_model.specs.law import Law
+from serving.device.device_spec import DeviceSpec
 from serving.device.drafting_by_law import MOST, drafting_by_law
 from serving.device.drafting_ranges import told_ranges
 from serving.simulation.few_requests import few_judged
@@ -39,14 +40,15 @@ def _of_tau(results: Results) -> str:
     """Tell of devices that draft in other batches under the other law, if that is theirs to choose."""
     scenarios = [finding.point.scenario for finding in results.findings if not finding.error]
     asked = [each for each in scenarios if each.mode in CHOOSING and not each.tau and each.residency == "analytic"]
-    pairs = dict.fromkeys((member, each.model) for each in asked for member in each.members)
-    by_law = {f"{member.hardware} with {model}": drafting_by_law(member, model) for member, model in pairs}
-    differing = [
-        f"{name} in batches {told_ranges(found[Law.REALISABLE], MOST)}, "
+    specs = dict.fromkeys(DeviceSpec.of(each, member) for each in asked for member in each.members)
+    by_law = ((spec, drafting_by_law(spec)) for spec in specs)
+    # Devices that differ in what is no matter here are told of once.
+    differing = dict.fromkeys(
+        f"{spec.hardware} with {spec.model} in batches {told_ranges(found[Law.REALISABLE], MOST)}, "
         f"as published {told_ranges(found[Law.PUBLISHED], MOST)}"
-        for name, found in by_law.items()
+        for spec, found in by_law
         if found and found[Law.REALISABLE] != found[Law.PUBLISHED]
-    ]
+    )
     if not differing:
         return ""
     return f"The answer may turn on the law, as speculating does: it pays on {'; on '.join(differing)}."

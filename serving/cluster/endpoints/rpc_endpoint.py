@@ -34,7 +34,7 @@ class RpcEndpoint:
     def pulse(self) -> Heartbeat:
         """Return the heartbeat of the thread, and of the actor's other loops."""
         overdue_s = max(self._overdue_s(), self._server.overdue_s)
-        return Heartbeat.of_this(overdue_s, self._drops.take(), self.address.path)
+        return Heartbeat.of_this(overdue_s, self._drops.all, self.address.path)
 
 
 def joined_folder(edge: Address) -> Path:

@@ -5,7 +5,6 @@ counted and reported; the receiver goes on, whatever it gets.
 """
 
 import asyncio
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -113,20 +112,13 @@ class Inbox(Generic[Message]):
 
 
 class Drops:
-    """The count of messages that one thread drops, until another thread reports them."""
+    """The count of messages that one thread drops, for another thread to report."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._dropped: DroppedMessages | None = None
+        self.all: DroppedMessages | None = None
+        """Those dropped so far; None if there were none. A report may be lost, and the next one has them too."""
 
     def add(self, dropped: DroppedMessages) -> None:
         """Add dropped messages."""
-        with self._lock:
-            before = self._dropped.count if self._dropped else 0
-            self._dropped = DroppedMessages(before + dropped.count, dropped.why)
-
-    def take(self) -> DroppedMessages | None:
-        """Return the messages dropped since the last time; None if there were none."""
-        with self._lock:
-            dropped, self._dropped = self._dropped, None
-            return dropped
+        before = self.all.count if self.all else 0
+        self.all = DroppedMessages(before + dropped.count, dropped.why)

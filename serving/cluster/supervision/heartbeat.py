@@ -9,7 +9,7 @@ from serving.types import DroppedMessages
 
 class Heartbeat(NamedTuple):
     """An actor's process, the real seconds by which a loop of it is overdue, the messages to it that could not be read
-    since its last heartbeat, and the path of the socket at which it answers `pulse` too, if it does."""
+    since it began, and the path of the socket at which it answers `pulse` too, if it does."""
 
     process: ActorProcess
     overdue_s: float = 0.0

@@ -113,10 +113,11 @@ class OwnEdge(FrontEnd):
             self._end(CallEnd(number, ""))
 
     def context_of(self, request: EngineCoreRequest) -> contextvars.Context:
-        """Return the context in which a request is added: that of its call, if it has one."""
+        """Return the context in which a request is added: that of its call, if it has one. One whose text is made in
+        the background may come after its call has ended, and is served without it."""
         call = (request.trace_headers or {}).get(CALL)
         request.trace_headers = None
-        return _context(None if call is None else self._calls[int(call)])
+        return _context(None if call is None else self._calls.get(int(call)))
 
     def answer(self, call_id: int, method: str, arguments: list[Any]) -> UtilityOutput | None:
         """Answer a utility call; None if nobody waits for that."""

@@ -32,12 +32,9 @@ PAUSE_S = 0.05
 
 def main() -> None:
     """Keep a forker until whoever has started this process ends."""
-    name_process(FORK_SERVER)
     have_standard_streams()
+    be_a_server()
     address, module, niceness = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-    signal.signal(signal.SIGTERM, end)
-    # Its keeper ends it; Ctrl-C is for that one.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Whoever keeps it may have become more urgent than its forks should be.
     os.setpriority(os.PRIO_PROCESS, 0, niceness)
     keeper = Peer(os.getppid())
@@ -66,11 +63,16 @@ def fork_server_of(folder: Path, socket_name: str, module: str) -> int:
 
 def go_on(listener: socket.socket, keeper: Peer, module: str) -> None:
     """Be the fork server in this process, a fork of its keeper."""
+    be_a_server()
+    preload(module)
+    keep(listener, keeper)
+
+
+def be_a_server() -> None:
+    """Be known as a fork server, which its keeper ends; Ctrl-C is for that one."""
     name_process(FORK_SERVER)
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    preload(module)
-    keep(listener, keeper)
 
 
 def end(number: int, frame: FrameType | None) -> NoReturn:

@@ -4,6 +4,7 @@ It is a fork of the fork server, which keeps it.
 """
 
 import contextlib
+import json
 import os
 import runpy
 import select
@@ -69,7 +70,8 @@ def answer(connection: socket.socket, own: tuple[socket.socket, Peer, Peer]) -> 
             connection.sendall(ALIVE)
         elif said == ASK and len(files) == STREAMS + 1:
             *streams, file = files
-            program = msgspec.json.decode(os.pread(file, LONGEST_BYTES, 0), type=Program)
+            # msgspec alone refuses the halves of surrogate pairs that stand for bytes which are no UTF-8.
+            program = msgspec.convert(json.loads(os.pread(file, LONGEST_BYTES, 0)), Program)
             if os.fork() == 0:
                 for mine in own:
                     mine.close()
@@ -114,8 +116,10 @@ def exiting() -> Iterator[None]:
     except BaseException:
         sys.excepthook(*sys.exc_info())
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            # Nobody may read it any more; what stands above this context is for another process all the same.
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
         os._exit(code)
 
 

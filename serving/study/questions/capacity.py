@@ -19,7 +19,7 @@ from serving.study.axes import LOAD, Settings
 from serving.study.measures.targets import ATTAINMENT, SHARE, Targets
 from serving.study.point import SEED, Point, shown
 from serving.study.point_factory import point_of
-from serving.study.questions import asked_of, closeness, pooled, row_of, settings_of
+from serving.study.questions import asked_of, closeness, first_error, pooled, row_of, settings_of
 from serving.study.questions.climb import SHORT, UNJUDGED, Climb, LoadTrial
 from serving.study.study import Finding, Inquiry, Study
 from serving.study.summary import LEAST, MOST, SEEDS, Row
@@ -170,14 +170,16 @@ class Capacity:
         # Where more load brings nothing, the least of which that is so says the most.
         why = climb.short or f"{BEYOND} {self.most:g}"
         below, above = climb.edge()
-        limit = self._limit(study.targets, above.findings) if above else why
+        if above is not None:
+            # A run without a judged request has no figures.
+            why = UNJUDGED if first_error(above.findings) else self._limit(study.targets, above.findings)
         if below is None:
-            return row_of(settings, load=0.0, limit=f"{limit} even {_at(min(climb.tried))}")
+            return row_of(settings, load=0.0, limit=f"{why} even {_at(min(climb.tried))}")
         figures = {name: pooled(below.findings, name) for name in FIGURES} | asked_of(study, below.findings)
         users = {} if below.users is None else {USERS: below.users}
         dips = sorted(each.load for each in climb.tried if each.load < below.load and not each.holds)
         lower = f", and misses it at {shown(dips[0])} too" if dips else ""
-        return row_of(settings, load=below.load, **users, **figures, limit=limit + lower)
+        return row_of(settings, load=below.load, **users, **figures, limit=why + lower)
 
     def _limit(self, targets: Targets, findings: list[Finding]) -> str:
         """Name the target that a load's requests miss most, or what keeps most of them from any."""

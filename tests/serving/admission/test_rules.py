@@ -58,7 +58,7 @@ def call(key: str = "alpha", **headers: str) -> Call:
 
 def begin(judge: Admission, admitted: AdmissionRequest, id: str) -> Request:
     """What the engine core does with each sequence of a request that was admitted."""
-    judge.begin(admitted)
+    judge.begin(admitted, 0.0)
     request = Request(id, 0.0, admitted.prompt_tokens, admitted.max_tokens, key=admitted.key)
     judge.rules.forecast.on_submit(0, request, 0.0)
     return request
@@ -172,3 +172,16 @@ def test_a_call_that_is_broken_off_between_its_sequences_gets_back_what_never_be
         end()
     taken_on(judge, other := call(), "b", AdmissionRequest(1, 1))
     assert int(other.answer["x-ratelimit-remaining-tokens"]) == 60_000 - 100 - 2 and judge.set_aside == 1
+
+
+@pytest.mark.parametrize("ended", ["before it is admitted", "before it begins"])
+def test_one_that_begins_after_its_call_has_ended_is_refunded_once(ended: str) -> None:
+    judge, one = admission(tokens_per_min=1000), call()
+    if ended == "before it is admitted":
+        one.end(None)
+    admitted = taken_on(judge, one, "a", AdmissionRequest(100, 800))
+    one.end(None)
+    assert judge.set_aside == 0
+    judge.rules.leave(begin(judge, admitted, "a"), made=500, now_s=0.0)
+    taken_on(judge, other := call(), "b", AdmissionRequest(1, 1))
+    assert other.answer["x-ratelimit-remaining-tokens"] == str(1000 - 100 - 500 - 2)

@@ -15,9 +15,11 @@ from serving.cluster import actor_process, pulse_line
 from serving.cluster.endpoints.rpc_endpoint import RpcEndpoint
 from serving.cluster.pulse_line import PulseLine
 from serving.cluster.streams import sockets
+from serving.cluster.streams.wire import dial
 from serving.cluster.supervision import heartbeat
 from serving.cluster.supervision.heartbeat import Heartbeat
 from serving.process.run_folder import hold
+from tests.patience import until
 
 HERE = "this node"
 
@@ -110,3 +112,11 @@ def test_a_part_on_another_node_is_asked_by_ray_alone(tmp_path: Path) -> None:
             assert part.asked == 3
 
     asyncio.run(play())
+
+
+def test_a_heartbeat_that_is_lost_takes_no_count_along(tmp_path: Path) -> None:
+    endpoint = RpcEndpoint("part", sockets.Address(HERE, str(hold(tmp_path / "run") / "edge")), [])
+    dial(Path(endpoint.address.path)).send(b"\xff")
+    until(lambda: endpoint.pulse().dropped is not None)
+    lost, next_one = endpoint.pulse(), endpoint.pulse()
+    assert lost.dropped == next_one.dropped is not None and next_one.dropped.count == 1

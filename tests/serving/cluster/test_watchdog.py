@@ -14,7 +14,8 @@ import pytest
 from serving.cluster import watchdog
 from serving.cluster.actor_process import ActorProcess
 from serving.cluster.supervision.heartbeat import Heartbeat
-from serving.cluster.watchdog import Watchdog
+from serving.cluster.watchdog import PartState, Watchdog
+from serving.types import DroppedMessages
 from tests.patience import PATIENCE_S
 
 HERE = "this node"
@@ -28,7 +29,7 @@ class Sleeper:
     def __init__(self, *command: str) -> None:
         self.child = subprocess.Popen(command or ["sleep", "60"])
         self.asked, self.stops, self.ended = 0, 0, asyncio.Event()
-        self.overdue_s, self.mute = 0.0, False
+        self.overdue_s, self.mute, self.dropped = 0.0, False, 0
 
     @property
     def key(self) -> Hashable:
@@ -39,7 +40,8 @@ class Sleeper:
         process = await self.process()
         while self.mute or process.stopped():
             await asyncio.sleep(0.01)
-        return Heartbeat(process, overdue_s=self.overdue_s)
+        dropped = DroppedMessages(self.dropped, "it is none") if self.dropped else None
+        return Heartbeat(process, self.overdue_s, dropped)
 
     async def process(self) -> ActorProcess:
         return ActorProcess(HERE, self.child.pid)
@@ -104,6 +106,25 @@ def test_a_part_that_is_stopped_is_asked_at_once_and_ended() -> None:
             await until(part.ended.is_set)
             assert part.stops == 1
             await until(lambda: watch.states() == {"sleeper": "down"})
+
+    asyncio.run(play())
+
+
+def test_what_a_process_has_dropped_is_told_once() -> None:
+    async def play() -> None:
+        part, told = Sleeper(), list[int]()
+        state = PartState(part, 0.0)
+        for part.dropped in (0, 2, 2, 5):
+            await state.ask(lambda _, dropped: told.append(dropped.count))
+        part.child.kill()
+        part.child.wait()
+        # Another one counts anew.
+        again = Sleeper()
+        part.child, part.dropped = again.child, 4
+        await state.ask(lambda _, dropped: told.append(dropped.count))
+        again.child.kill()
+        again.child.wait()
+        assert told == [2, 3, 4]
 
     asyncio.run(play())
 

@@ -4,10 +4,12 @@ import pytest
 
 from device_model.step import StepPlan
 from serving.device.device_spec import DeviceSpec
-from serving.device.drafting_ranges import drafting_ranges, told_drafting
+from serving.device.drafting_ranges import paying_ranges, told_drafting
 from serving.policies.hysteresis import LEAD
 from serving.policies.step_options import PLAIN
 from serving.scenario.scenario import Scenario
+from serving.simulation.simulator import Simulator
+from serving.types import Request
 
 
 def specs(*scenarios: Scenario) -> list[DeviceSpec]:
@@ -28,7 +30,7 @@ def test_batches_are_those_that_are_faster_and_no_others(hardware: str, context:
         plain, drafting = options.price(of, depths=(PLAIN, options.calibrated))
         if 1 - plain.tokens_per_s / drafting.tokens_per_s > LEAD:
             faster.add(batch)
-    found = drafting_ranges(options, spec.mode_choice, context, 32)
+    found = paying_ranges(options, spec.mode_choice.depths(options), context, 32)
     assert {batch for run in found for batch in run} == faster and sum(map(len, found)) == len(faster)
 
 
@@ -45,10 +47,29 @@ def test_where_all_batches_up_from_one_draft_it_says_so() -> None:
     )
 
 
+@pytest.mark.parametrize(("placement", "first", "mode"), [("lru", 4, "ar"), ("hot", 1, "sd"), ("topic", 1, "sd")])
+def test_it_goes_by_where_experts_are_placed(placement: str, first: int, mode: str) -> None:
+    scenario = Scenario(hardware="elmoe3d-4gb", placement=placement)
+    [sentence] = told(scenario, max_context=2048)
+    assert sentence.startswith(f"elmoe3d-4gb drafts where that is faster: in batches at 1k of {first} to ")
+    _, records = Simulator(scenario).serve([Request("alone", 0.0, 1000, 200)])
+    assert {record.mode for record in records if record.phase == "decode"} == {mode}
+
+
 def test_a_named_tau_is_told_and_nothing_is_where_nothing_is_chosen() -> None:
     assert told(Scenario(tau=4)) == ["elmoe3d-8gb drafts from a batch of 4 on, at any context."]
     others = [Scenario(mode="cost"), Scenario(mode="fixed-ar"), Scenario(draft="none"), Scenario(residency="trace")]
     assert told(*others) == []
+
+
+@pytest.mark.parametrize(
+    ("mode", "unused"),
+    [("fixed-ar", "tau, depth, width, verify, objective"), ("fixed-sd", "tau"), ("cost", "tau"), ("tau", "")],
+)
+def test_what_a_mode_has_no_use_for_is_told_once(mode: str, unused: str) -> None:
+    scenario = Scenario(mode=mode, tau=4, depth="auto", width=1, verify=4, objective="energy", devices=2)
+    sentences = [sentence for sentence in told(scenario, scenario) if sentence.startswith("Set, ")]
+    assert sentences == ([f"Set, and without effect in mode {mode}: {unused}."] if unused else [])
 
 
 def test_a_context_below_the_shortest_is_told_of_by_itself() -> None:

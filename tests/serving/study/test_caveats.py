@@ -92,6 +92,8 @@ def test_a_device_that_speculates_in_other_batches_is_named(tmp_path: Path) -> N
     assert qwen.endswith("in batches of 4 to 36, as published of none.")
     (gpt,) = told(tmp_path, 1, "elmoe3d-8gb", mode="tau", model="gpt-oss-20b")
     assert gpt.endswith("as published of none.")
+    (placed,) = told(tmp_path, 1, mode="tau", model="qwen3-30b-a3b", settings='axes.placement = ["hot", "topic"]')
+    assert placed.endswith("in batches of 1 to 37, as published of 1 to 38.")
     assert told(tmp_path, 1, "elmoe3d-8gb", mode="tau", model="deepseek-v2-lite") == []
     assert told(tmp_path, 1, mode="tau", settings="axes.tau = [2, 3]") == []
 

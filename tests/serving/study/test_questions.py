@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serving.study.point import NOBODY
+from serving.study.questions.capacity import is_short
 from serving.study.questions.compare import is_comparable
 from serving.study.spec import load_study
 from serving.study.study import Finding, Inquiry, Study
@@ -97,6 +98,18 @@ def test_capacity_is_found_below_a_dip_beyond_which_nobody_is_judged(tmp_path: P
 
     answer, _ = ask(inquiry, law)
     assert answer is not None and (1.37 < answer["load"] <= 1.4, answer["limit"]) == (True, "TTFT")
+
+
+def test_capacity_below_a_load_that_leaves_nobody_to_judge_is_not_known(tmp_path: Path) -> None:
+    asked = study(tmp_path, 'question = "capacity"\n')
+    (inquiry,) = asked.question.inquiries(asked)
+
+    def law(at: Row) -> Row | str:
+        kept = 1.0 if at["load"] <= 1.1 else 0.9
+        return row(attainment=kept, ttft_attainment=kept) if not 1.1 < at["load"] < 1.9 else NOBODY
+
+    answer, _ = ask(inquiry, law)
+    assert answer is not None and (1.07 < answer["load"] <= 1.1, is_short(answer)) == (True, True)
 
 
 def test_capacity_is_nothing_where_less_load_leaves_nobody_to_judge(tmp_path: Path) -> None:

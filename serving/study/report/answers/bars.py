@@ -5,8 +5,7 @@ from matplotlib.figure import Figure
 
 from serving.presentation.picture import DIM, INK
 from serving.study.axes import LOAD
-from serving.study.measures.percentiles import METRICS
-from serving.study.questions.capacity import USERS, held_figure
+from serving.study.questions.capacity import REFUSED, USERS, held_figure, is_beyond, is_short
 from serving.study.report.markup import Picture
 from serving.study.report.svg import drawn
 from serving.study.report.units import scale, setting
@@ -15,8 +14,6 @@ from serving.study.summary import LEAST, MOST, Row, is_figure
 TITLE = "The load that each combination holds"
 BLUE = "#0072b2"
 MOST_BARS = 40
-# What limits a load that was found; anything else says why it was not.
-LIMITS = tuple(METRICS.values())
 
 
 def bars_picture(held: list[Row]) -> Picture:
@@ -46,7 +43,7 @@ def _draw(canvas: Figure, rows: list[Row]) -> None:
         if ends:
             panel.plot(ends, (index, index), color=INK, linewidth=0.9, marker="|", markersize=6)
         words = f"{of.number(row[figure])} {unit}"
-        words = f"{words}, then {row['limit']} is missed" if _is_found(row) else f"at least {words} ({row['limit']})"
+        words = f"{words}, then {_then(row['limit'])}" if _is_found(row) else f"at least {words} ({row['limit']})"
         panel.annotate(words, (max((row[figure], *ends)), index), (5, 0), textcoords="offset points", va="center")
     names = [name for name in rows[0] if not (is_figure(name) or name in (LOAD, USERS, "limit", "error"))]
     panel.set_yticks(list(at), [", ".join(setting(name, row[name]) for name in names) for row in rows])
@@ -67,4 +64,11 @@ def _ends(row: Row) -> tuple[float, ...]:
 
 
 def _is_found(row: Row) -> bool:
-    return str(row.get("limit", "")).startswith(LIMITS)
+    """Tell whether more load was tried that does not hold."""
+    return not (is_short(row) or is_beyond(row))
+
+
+def _then(limit: str) -> str:
+    """Return what happens beyond a load that was found, in words."""
+    what, comma, more = limit.partition(",")
+    return f"{'requests are turned away' if what == REFUSED else f'{what} is missed'}{comma}{more}"

@@ -152,13 +152,12 @@ def test_so_it_is_on_an_event_loop(folder: Path, message: bytes) -> None:
     assert [chunk.tokens for chunk in taken] == [[7]] and len(dropped) == 1
 
 
-def test_what_is_dropped_adds_up_until_it_is_told() -> None:
+def test_what_is_dropped_adds_up() -> None:
     drops = Drops()
-    assert drops.take() is None
+    assert drops.all is None
     for why in ("one", "two"):
         drops.add(DroppedMessages(1, why))
-    assert drops.take() == DroppedMessages(2, "two")
-    assert drops.take() is None
+    assert drops.all == DroppedMessages(2, "two")
 
 
 def test_a_message_that_is_too_long_to_be_one_is_not_even_begun(got: Got) -> None:

@@ -9,12 +9,21 @@ from typing import Any
 import msgspec
 import pytest
 
+from serving.call import current_call
 from serving.cluster.streams import sockets
 from serving.cluster.streams.sockets import Host
 from serving.cluster.streams.stream import Inbox
 from serving.edge.delivery.token_order import LastTokens
 from serving.edge.front_ends import own_edge
-from serving.edge.front_ends.edge_messages import INBOX, MISSING, STOP, MissingTokens, StoppedRequests, TokenInbox
+from serving.edge.front_ends.edge_messages import (
+    CALL,
+    INBOX,
+    MISSING,
+    STOP,
+    MissingTokens,
+    StoppedRequests,
+    TokenInbox,
+)
 from serving.edge.front_ends.own_edge import LOST, OwnEdge
 from serving.flight import Flight
 from serving.types import FAILED, Chunk, DroppedMessages, Release, Request
@@ -110,6 +119,13 @@ def test_tokens_that_nobody_has_any_more_end_their_request(tmp_path: Path, monke
         there.inbox.close()
 
     asyncio.run(run())
+
+
+def test_a_request_whose_call_has_ended_is_served_without_it(tmp_path: Path) -> None:
+    edge = OwnEdge(tmp_path / "wire", Core(), None)  # type: ignore[arg-type]  # what an edge asks of it
+    request = SimpleNamespace(trace_headers={CALL: "7"})
+    assert edge.context_of(request).run(current_call) is None  # type: ignore[arg-type]  # what is read of one
+    assert request.trace_headers is None
 
 
 def test_what_the_edge_alone_has_heard_is_counted_before_its_request_ends(tmp_path: Path) -> None:

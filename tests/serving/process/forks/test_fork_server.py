@@ -129,6 +129,12 @@ def test_an_environment_may_be_long(place: Path, forks: "subprocess.Popen[bytes]
     assert found["parent"] == forker(forks) and LONG.items() <= found["environment"].items()
 
 
+def test_an_environment_may_have_bytes_that_are_no_text(place: Path, forks: "subprocess.Popen[bytes]") -> None:
+    odd = os.fsdecode(b"\xff")
+    found = told(place, odd, ODD=odd)
+    assert found["preloaded"] and found["environment"]["ODD"] == odd and found["arguments"] == [odd]
+
+
 def test_whoever_gets_no_answer_runs_the_program_itself(place: Path) -> None:
     found = told(place, "one")
     assert not found["preloaded"] and found["arguments"] == ["one"] and found["given"] == "for it"

@@ -66,6 +66,24 @@ async def keeping():
     return first.returncode
 print(json.dumps(asyncio.run(keeping())))
 """
+UNREAD = """
+from serving.process.forks.fork_off import fork_off
+from serving.process.run_folder import run_folder
+
+def run():
+    reader, writer = os.pipe()
+    os.close(reader)
+    sys.stdout = open(writer, "w")
+    print("nobody reads it")
+
+this = os.getpid()
+with run_folder() as folder:
+    pid = fork_off(folder, run)
+    if os.getpid() != this:
+        os._exit(99)
+    _, status = os.waitpid(pid, 0)
+print(json.dumps(os.waitstatus_to_exitcode(status)))
+"""
 
 
 def told(program: str) -> Any:
@@ -87,3 +105,7 @@ def test_one_that_is_kept_is_the_first_and_the_command_comes_after_it() -> None:
 
 def test_one_that_is_kept_ends_with_who_keeps_it() -> None:
     assert told(LAST) == -signal.SIGTERM
+
+
+def test_one_whose_last_words_nobody_reads_ends_all_the_same() -> None:
+    assert told(UNREAD) == 0
