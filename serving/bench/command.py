@@ -11,11 +11,20 @@ import numpy as np
 from rich.console import Console
 
 from serving.bench.device_model import probes
-from serving.bench.live import cpu_us, live
+from serving.bench.live import SETTLED_S, cpu_us, live
 from serving.bench.metrics import metrics_cost
 from serving.bench.news import news
 from serving.bench.scheduler import decisions
-from serving.bench.servers import HARDWARE, MODEL, Servers, front_end_options, front_end_url, has_rust_front_end, load
+from serving.bench.servers import (
+    HARDWARE,
+    MODEL,
+    Servers,
+    front_end_options,
+    front_end_url,
+    has_rust_front_end,
+    load,
+    stand_still,
+)
 from serving.bench.study import POINTS, sweep_pace
 from serving.bench.virtual_time import day_pace, virtual_pace
 from serving.presentation.table import Table
@@ -24,7 +33,6 @@ from serving.process.server_process import ServerProcess
 
 # Devices, sequences in each one's batch, and the speed that brings a step of that batch to some 5 to 30 ms.
 PACING = [(1, 1, 1.0), (1, 4, 1.0), (1, 16, 3.0), (4, 1, 1.0), (4, 4, 1.0)]
-# Long answers: the first of short ones have ended before the last have begun, and 64 streams are never there.
 STREAMS, STREAM_TOKENS = 64, 2400
 INSTANT = 1e6
 DAY_REQUESTS = 100_000
@@ -82,8 +90,10 @@ def streaming(servers: Servers, quick: bool) -> dict[str, float]:
 def _tokens_per_s(url: str, child: ServerProcess, quick: bool) -> int:
     metrics = f"{child.http_url}/metrics"
     load(url, STREAMS, 16, metrics)
+    # Else the first answer is whole, from a batch of its own, before the next request has come.
+    stand_still(child.http_url, 1, SETTLED_S * INSTANT, 0.0)
     report = load(url, STREAMS, STREAM_TOKENS // (3 if quick else 1), metrics)
-    return round(report.summary.output_tokens_per_s * INSTANT)
+    return round(STREAMS / report.summary.tpot_s.mean * INSTANT)
 
 
 def virtual(servers: Servers, quick: bool) -> dict[str, Any]:
