@@ -93,7 +93,9 @@ def _tokens_per_s(url: str, child: ServerProcess, quick: bool) -> int:
     # Else the first answer is whole, from a batch of its own, before the next request has come.
     stand_still(child.http_url, 1, SETTLED_S * INSTANT, 0.0)
     report = load(url, STREAMS, STREAM_TOKENS // (3 if quick else 1), metrics)
-    return round(STREAMS / report.summary.tpot_s.mean * INSTANT)
+    tpot_s = report.summary.tpot_s.mean
+    assert tpot_s, "all have completed, each with many tokens"
+    return round(STREAMS / tpot_s * INSTANT)
 
 
 def virtual(servers: Servers, quick: bool) -> dict[str, Any]:
