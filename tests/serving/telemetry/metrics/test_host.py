@@ -98,6 +98,15 @@ def test_a_backlog_tells_since_when_a_host_is_too_slow_and_not_by_how_much(late:
     assert "3e+03 ms late" in run.said[0] and "Try `serve --speed 0.2` (or" in run.said[0]
 
 
+def test_answers_that_began_long_ago_are_as_late_as_new_ones() -> None:
+    run, one = Run(), flight()
+    run.second(late_s=0.05)
+    take(0, [(one, Chunk(one.request.id, 0, [1]))], 1.2)
+    for _ in range(2 * int(WINDOW_S)):
+        run.steps_of(one, late_s=0.05)
+    assert len(run.said) == 1 and run.too_slow()["delivery"] == 1.0
+
+
 def test_a_load_that_has_ended_is_said_to_be_over() -> None:
     run = Run()
     for _ in range(3):
