@@ -57,8 +57,8 @@ class HostPace:
 
     @property
     def underrun_share(self) -> float:
-        """Underruns over the tokens released."""
-        return self.underruns / self.released_tokens if self.released_tokens else 0.0
+        """Underruns over the tokens released, of which it is at most all: those that are still owed count already."""
+        return min(1.0, self.underruns / self.released_tokens) if self.released_tokens else 0.0
 
     def trouble(self, strictness: float = 1.0) -> HostTrouble | None:
         """Return what the host is too slow at, if it is beyond `strictness` x a limit; None if it keeps the pace."""

@@ -91,6 +91,12 @@ def test_of_tokens_that_are_all_late_nobody_knows_how_late_they_are() -> None:
     assert "98.0% of the tokens" in run.said[0] and "Try `serve --speed 0.2` (or" in run.said[0]
 
 
+def test_tokens_that_are_still_owed_are_no_more_than_all() -> None:
+    run = Run()
+    run.second(underruns=128)
+    assert "100.0% of the tokens were not ready" in run.said[0] and "Try `serve --speed 0.2` (or" in run.said[0]
+
+
 @pytest.mark.parametrize("late", [{"late_s": 3.0}, {"step_late_s": 3.0}])
 def test_a_backlog_tells_since_when_a_host_is_too_slow_and_not_by_how_much(late: dict[str, float]) -> None:
     run = Run()
