@@ -109,7 +109,7 @@ class WallClock:
 
     def until(self, at_s: float) -> float:
         left = -self.late(at_s)
-        self._wakes_s = time.monotonic() + left
+        self._note_wait(left)
         if left > NEAR_S:
             self._interrupted.wait(min(left - SPIN_S, LOOK_S))
             left = -self.late(at_s)
@@ -123,15 +123,19 @@ class WallClock:
         return late
 
     def wait(self, at_s: float) -> None:
-        left = -self.late(at_s)
-        self._wakes_s = time.monotonic() + min(left, LOOK_S)
-        self._news.wait(max(0.0, min(left, LOOK_S)))
+        left_s = max(0.0, min(-self.late(at_s), LOOK_S))
+        self._note_wait(left_s)
+        self._news.wait(left_s)
 
     def signal(self) -> None:
         self._news.set()
 
     def interrupt(self) -> None:
         self._interrupted.set()
+
+    def _note_wait(self, left_s: float) -> None:
+        # Whoever is behind, and waits for an instant long past, is here: only who does not come again is overdue.
+        self._wakes_s = time.monotonic() + max(0.0, left_s)
 
     @property
     def overdue_s(self) -> float:

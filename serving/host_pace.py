@@ -15,6 +15,9 @@ MARGIN = 0.8
 AT_ONCE = 4.0
 """How much too slow a host is taken to be at most, where it is known how much is late, and not by how much: what is
 proposed then is no less than a fifth of the speed."""
+BACKLOG_S = 0.1
+"""Mean lateness in real seconds beyond which most of it is a backlog's: that grows for as long as there is too much to
+do, so it tells since when the host has been too slow, and not by how much."""
 DELIVERY, STEPS, TEXT = CAUSES = ("delivery", "steps", "text")
 
 
@@ -54,8 +57,8 @@ class HostPace:
 
     @property
     def underrun_share(self) -> float:
-        """Underruns over the tokens released."""
-        return self.underruns / self.released_tokens if self.released_tokens else 0.0
+        """Underruns over the tokens released, of which it is at most all: those that are still owed count already."""
+        return min(1.0, self.underruns / self.released_tokens) if self.released_tokens else 0.0
 
     def trouble(self, strictness: float = 1.0) -> HostTrouble | None:
         """Return what the host is too slow at, if it is beyond `strictness` x a limit; None if it keeps the pace."""
@@ -68,7 +71,8 @@ class HostPace:
                     f"{does} {_ms(late_s)} late on average, {share:.1%} of the modelled {name} of {_ms(modelled_s)} "
                     f"(limit {LATENESS_LIMIT:.0%})"
                 )
-                return HostTrouble(cause, what, self.slower(share / LATENESS_LIMIT))
+                times = share / LATENESS_LIMIT
+                return HostTrouble(cause, what, self.slower(min(AT_ONCE, times) if self._queues(late_s) else times))
         if self.underrun_share > UNDERRUN_LIMIT * strictness:
             what = (
                 f"{self.underrun_share:.1%} of the tokens were not ready when the device released them "
@@ -77,6 +81,10 @@ class HostPace:
             # So much of the tokens was ready: a clock slower by as much leaves time for the others.
             return HostTrouble(TEXT, what, self.slower(min(AT_ONCE, 1 / max(1 - self.underrun_share, 0.01))))
         return None
+
+    def _queues(self, late_s: float | None) -> bool:
+        """Tell whether what is so many emulated seconds late has mostly waited for what came before it."""
+        return late_s is not None and late_s > BACKLOG_S * self.speed
 
     def slower(self, times: float) -> str:
         """Return what to try where the host took `times` as long as it may: what it takes in real seconds stays, and at

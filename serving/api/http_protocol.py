@@ -7,6 +7,7 @@ and thrown away for a moment, because a connection that is closed over unread by
 import asyncio
 import resource
 import socket
+import struct
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -27,6 +28,8 @@ MOST_PIPELINED = 64
 LINGER_S = 1.0
 # Of an answer, in the system's buffer; the transport has 64 KiB of its own.
 UNREAD_BYTES = 128 << 10
+# Where Linux's `struct tcp_info` has `tcpi_bytes_acked`.
+BYTES_ACKED, BYTES_ACKED_AT = struct.Struct("=Q"), 120
 # Of the files that this process may have open, connections leave a half to everything else.
 SHARE_OF_FILES = 2
 
@@ -173,7 +176,27 @@ class BoundedProtocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         """Start the stall timer, as asyncio says that the client is slower than what is written to it."""
         super().pause_writing()
-        self._stall_timer = self.loop.call_later(self._bounds.stall_timeout_s, self.transport.abort)
+        self._await_reading()
+
+    def _await_reading(self) -> None:
+        wait_s, taken = self._bounds.stall_timeout_s, self._bytes_taken()
+        self._stall_timer = self.loop.call_later(wait_s, self._end_if_stalled, taken)
+
+    def _end_if_stalled(self, taken_before: int) -> None:
+        """End who has taken nothing since; who reads slowly, if all the time, has another while."""
+        if self._bytes_taken() > taken_before:
+            self._await_reading()
+        else:
+            self.transport.abort()
+
+    def _bytes_taken(self) -> int:
+        """Return how many bytes the client's system has taken, which is as many as the client has room for."""
+        # A Unix socket does not say.
+        with suppress(OSError):
+            connection = self.transport.get_extra_info("socket")
+            info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, BYTES_ACKED_AT + BYTES_ACKED.size)
+            return int(BYTES_ACKED.unpack_from(info, BYTES_ACKED_AT)[0])
+        return 0
 
     def resume_writing(self) -> None:
         """Stop the stall timer, as asyncio says that the client has read most of it."""

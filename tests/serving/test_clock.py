@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -50,6 +51,15 @@ def test_who_waits_looks_for_himself_now_and_then() -> None:
     began = time.monotonic()
     clock.wait(float("inf"))
     assert 0.2 < time.monotonic() - began < 10.0
+
+
+@pytest.mark.parametrize("wait", [WallClock.until, WallClock.wait])
+def test_who_is_behind_is_not_overdue_but_who_does_not_come_again(wait: Callable[[WallClock, float], object]) -> None:
+    clock = WallClock(time.time() - 60.0)
+    wait(clock, 1.0)
+    assert clock.overdue_s < 30.0
+    time.sleep(0.05)
+    assert 0.05 <= clock.overdue_s < 30.0
 
 
 def test_virtual_time_passes_by_waiting_only() -> None:

@@ -14,7 +14,8 @@ from vllm.v1.engine import FinishReason
 
 from serving.types import Chunk
 
-# Chunks of a request that wait behind a gap; later ones are let go, and asked for when it is closed.
+# Chunks of a request that wait behind a gap, those that follow each other counted as one: all that comes, where the
+# core is behind with what it hands on. Later ones are let go, and asked for when it is closed.
 MOST_HELD = 256
 # Tokens that the engine core may not have heard of yet when a request is ended here.
 MOST_LAST = 256
@@ -89,7 +90,9 @@ class TokenOrder:
     def _hold(self, chunk: Chunk) -> None:
         held = self._held.setdefault(chunk.request_id, [])
         self._since_s.setdefault(chunk.request_id, time.monotonic())
-        if len(held) < MOST_HELD or chunk.finish is not None:
+        if chunk.direct and held and held[-1].direct and chunk.first == held[-1].first + len(held[-1].tokens):
+            held[-1].tokens.extend(chunk.tokens)
+        elif len(held) < MOST_HELD or chunk.finish is not None:
             held.append(chunk)
 
     def _advance(self, place: _Place, chunk: Chunk, ready: list[Chunk]) -> None:

@@ -61,6 +61,7 @@ class HostMetrics:
         """`speed`: emulated seconds per real second."""
         self._steps, self._requests, self._speed = steps, requests, speed
         self._seen: deque[_Totals] = deque()
+        self._ttft_mean_s: float | None = None
         self.pace = HostPace(1.0, None, None, None, None, 0, 0, 0)
         self.trouble: HostTrouble | None = None
         self.late_p99_s = 0.0
@@ -94,6 +95,9 @@ class HostMetrics:
 
     def _between(self, before: _Totals, now: _Totals) -> HostPace:
         speed = self._speed()
+        # While long answers go on, none may have begun for longer than is looked back.
+        if (ttft_mean_s := now.ttft.mean_since(before.ttft)) is not None:
+            self._ttft_mean_s = ttft_mean_s
 
         def emulated(seconds: float | None) -> float | None:
             return None if seconds is None else speed * seconds
@@ -101,7 +105,7 @@ class HostMetrics:
         return HostPace(
             speed=speed,
             lateness_mean_s=emulated(now.delivery.mean_since(before.delivery)),
-            ttft_mean_s=now.ttft.mean_since(before.ttft),
+            ttft_mean_s=self._ttft_mean_s,
             step_mean_s=now.step.mean_since(before.step),
             pacing_error_mean_s=emulated(now.pacing.mean_since(before.pacing)),
             underruns=now.underruns - before.underruns,

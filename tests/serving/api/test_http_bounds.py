@@ -246,6 +246,19 @@ def test_who_does_not_read_a_stream_is_ended_and_nobody_else_is(bounded: Bounded
     reader.close()
 
 
+def test_who_reads_slowly_all_the_time_is_waited_for(bounded: Bounded) -> None:
+    slow = socket()
+    slow.setsockopt(SOL_SOCKET, SO_RCVBUF, 4096)
+    slow.connect(("127.0.0.1", bounded.port))
+    slow.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    until = time.monotonic() + 6 * BOUNDS.stall_timeout_s
+    while time.monotonic() < until:
+        assert slow.recv(1000)
+        time.sleep(0.02)
+    assert bounded.app.streams == 1 and bounded.app.ended == 0
+    slow.close()
+
+
 def test_a_request_that_is_answered_while_its_body_comes_does_not_keep_its_connection(bounded: Bounded) -> None:
     client = connect(bounded, POST + b"Content-Length: 100001\r\n\r\n")
     began = time.monotonic()

@@ -78,12 +78,20 @@ def test_of_who_has_left_nothing_goes_on_and_the_last_tokens_are_told() -> None:
     assert order.end(["a"]) == []
 
 
-def test_behind_a_gap_wait_no_more_than_a_few() -> None:
-    order = begun()
-    far = [Chunk("a", position, [position]) for position in range(1, 2 * MOST_HELD)]
-    last = Chunk("a", 2 * MOST_HELD, [0], STOP)
+def test_behind_a_gap_wait_all_that_follow_each_other() -> None:
+    order, count = begun(), 8 * MOST_HELD
+    assert order.take(Chunk("a", position, [position]) for position in range(1, count)) == []
+    assert tokens_of(order.take([Chunk("a", 0, [0])])) == list(range(count))
+    assert order.missing(0.0) == []
+
+
+def test_behind_a_gap_wait_no_more_than_a_few_with_gaps_between_them() -> None:
+    order, count = begun(), 4 * MOST_HELD
+    far = [Chunk("a", position, [position]) for position in range(1, count, 2)]
+    last = Chunk("a", count, [0], STOP)
     assert order.take([*far, last]) == []
-    assert tokens_of(order.take([Chunk("a", 0, [0])])) == list(range(MOST_HELD + 1))
-    assert order.missing(0.0) == [("a", MOST_HELD + 1)]
-    rest = order.take([Chunk("a", MOST_HELD + 1, list(range(MOST_HELD + 1, 2 * MOST_HELD)))])
+    even = [Chunk("a", position, [position]) for position in range(0, count, 2)]
+    assert tokens_of(order.take(even)) == list(range(2 * MOST_HELD + 1))
+    assert order.missing(0.0) == [("a", 2 * MOST_HELD + 1)]
+    rest = order.take([Chunk("a", 2 * MOST_HELD + 1, list(range(2 * MOST_HELD + 1, count)))])
     assert rest[-1] == msgspec.structs.replace(last)

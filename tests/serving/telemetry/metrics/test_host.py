@@ -3,7 +3,7 @@
 import pytest
 from prometheus_client import CollectorRegistry
 
-from serving.flight import take
+from serving.flight import Flight, take
 from serving.host_pace import CAUSES
 from serving.telemetry.metrics import Metrics
 from serving.telemetry.metrics.host import ENOUGH, WINDOW_S
@@ -27,8 +27,12 @@ class Run:
         """A request whose TTFT is 200 ms, and fifty steps of 20 ms with a token each."""
         one = flight()
         one.recorded = [] if recorded else None
-        at_s = 1.2
-        self.metrics.on_tokens(take(0, [(one, Chunk(one.request.id, 0, [1]))], at_s))
+        self.metrics.on_tokens(take(0, [(one, Chunk(one.request.id, 0, [1]))], 1.2))
+        self.steps_of(one, late_s, step_late_s, underruns)
+
+    def steps_of(self, one: Flight, late_s: float = 0.0, step_late_s: float = 0.0, underruns: int = 0) -> None:
+        """A second of fifty steps with a token each of a request that has had its first."""
+        at_s = one.last_s
         for step in range(50):
             self.metrics.on_step(
                 record(latency_s=0.02, late_real_s=step_late_s, underruns=underruns if not step else 0)
@@ -85,6 +89,28 @@ def test_of_tokens_that_are_all_late_nobody_knows_how_late_they_are() -> None:
     run = Run()
     run.second(underruns=50)
     assert "98.0% of the tokens" in run.said[0] and "Try `serve --speed 0.2` (or" in run.said[0]
+
+
+def test_tokens_that_are_still_owed_are_no_more_than_all() -> None:
+    run = Run()
+    run.second(underruns=128)
+    assert "100.0% of the tokens were not ready" in run.said[0] and "Try `serve --speed 0.2` (or" in run.said[0]
+
+
+@pytest.mark.parametrize("late", [{"late_s": 3.0}, {"step_late_s": 3.0}])
+def test_a_backlog_tells_since_when_a_host_is_too_slow_and_not_by_how_much(late: dict[str, float]) -> None:
+    run = Run()
+    run.second(**late)  # type: ignore[arg-type]
+    assert "3e+03 ms late" in run.said[0] and "Try `serve --speed 0.2` (or" in run.said[0]
+
+
+def test_answers_that_began_long_ago_are_as_late_as_new_ones() -> None:
+    run, one = Run(), flight()
+    run.second(late_s=0.05)
+    take(0, [(one, Chunk(one.request.id, 0, [1]))], 1.2)
+    for _ in range(2 * int(WINDOW_S)):
+        run.steps_of(one, late_s=0.05)
+    assert len(run.said) == 1 and run.too_slow()["delivery"] == 1.0
 
 
 def test_a_load_that_has_ended_is_said_to_be_over() -> None:
