@@ -5,6 +5,7 @@ import contextlib
 import os
 import signal
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -49,10 +50,11 @@ class ActorProcess:
         """Tell whether the process is on this node, has not ended and is not stopped: by one look, not by three."""
         return self.is_here and self._status() not in (*ENDED, *STOPPED)
 
-    def busy_s(self) -> float | None:
-        """Return the process's seconds of processor time, None for one on another node.
+    def runnable_s(self) -> float | None:
+        """Return the process's seconds of processor time, and the whole ones for which its threads have waited for a
+        processor; None for one on another node.
 
-        A process whose seconds grow is not stuck for good.
+        A process whose seconds grow is not stuck for good: it computes, or would if others left it a processor.
         """
         if not self.is_here:
             return None
@@ -60,7 +62,15 @@ class ActorProcess:
             times = psutil.Process(self.pid).cpu_times()
         except psutil.Error:
             return None
-        return float(times.user + times.system)
+        # Threads that wake now and then wait for moments, whatever the others are stuck in.
+        return float(times.user + times.system) + int(self._waited_s())
+
+    def _waited_s(self) -> float:
+        """Return the seconds for which threads have waited for a processor; 0 where the kernel does not tell."""
+        try:
+            return sum(map(_waited_s, Path(f"/proc/{self.pid}/task").iterdir()))
+        except (OSError, ValueError):
+            return 0.0
 
     def _status(self) -> str:
         try:
@@ -96,6 +106,16 @@ def kill_worker(pid: int) -> None:
     with contextlib.suppress(psutil.Error, OSError):
         if " ".join(psutil.Process(pid).cmdline()).startswith("ray::"):
             os.kill(pid, signal.SIGKILL)
+
+
+def _waited_s(task: Path) -> float:
+    """Return the seconds of one thread, by its folder in /proc; 0 if it has ended. Raise OSError or ValueError where
+    the kernel does not tell."""
+    try:
+        _, waited_ns, _ = (task / "schedstat").read_text(encoding="ascii").split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+    return int(waited_ns) / 1e9
 
 
 def _info(actor_id: str) -> dict[str, Any]:

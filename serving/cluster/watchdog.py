@@ -31,9 +31,9 @@ ASK_S = 4.0
 # Silence is a question without an answer. Real seconds of it after which a stopped process (SIGSTOP, a debugger) is
 # killed: two looks without an answer, and not three.
 STOPPED_S = 3.0
-# Real seconds of silence after which a process that has not had the processor meanwhile will never answer.
+# Real seconds of silence after which a process that has not even asked for a processor meanwhile will never answer.
 SILENT_S = 8.0
-# The same of a process that computes, or cannot be looked at.
+# The same of a process that computes, or waits for a processor, or cannot be looked at.
 BUSY_S = 45.0
 # Both of a part that has never answered yet: a token source may load a large model from far away.
 STARTING_S = 300.0
@@ -54,7 +54,7 @@ class PartState:
     down: str = ""
     asked: "asyncio.Task[None] | None" = None
     process: ActorProcess | None = None
-    busy_s: float | None = None
+    runnable_s: float | None = None
     busy_since_s: float = 0.0
     dropped: tuple[ActorProcess, int] | None = None
 
@@ -172,7 +172,7 @@ class Watchdog:
             return True
         silent_s = each.silent_s(now_s)
         if silent_s < STOPPED_S:
-            each.busy_s = None
+            each.runnable_s = None
             return False
         process = await each.found()
         if process is None:
@@ -182,11 +182,11 @@ class Watchdog:
     def _limit_s(self, each: PartState, process: ActorProcess, now_s: float) -> float:
         """Return the real seconds for which a part may be silent, by the work of its process."""
         idle_limit_s, busy_limit_s = (STARTING_S, LOADING_S) if not each.heard else (SILENT_S, BUSY_S)
-        busy_s = process.busy_s()
-        if busy_s is None:
+        runnable_s = process.runnable_s()
+        if runnable_s is None:
             return busy_limit_s
-        if each.busy_s is None or busy_s > each.busy_s:
-            each.busy_s, each.busy_since_s = busy_s, now_s
+        if each.runnable_s is None or runnable_s > each.runnable_s:
+            each.runnable_s, each.busy_since_s = runnable_s, now_s
             return busy_limit_s
         return busy_limit_s if now_s - each.busy_since_s < idle_limit_s else idle_limit_s
 
