@@ -146,7 +146,7 @@ def _work(new_tokens: bytes, contexts: bytes, among: bytes | None, steps: int) -
 
 
 def _bytes(numbers: IntArray) -> bytes:
-    return numbers.astype(np.int64, copy=False).tobytes()
+    return (numbers if numbers.dtype == np.int64 else numbers.astype(np.int64)).tobytes()
 
 
 def all_decode(plan: StepPlan) -> bool:
