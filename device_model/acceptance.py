@@ -164,7 +164,9 @@ def _caveat(hb_gb: float, batch: int) -> str:
     return f"Beyond ELMoE-3D's Table 3 ({', '.join(beyond)}): its nearest rate." if beyond else ""
 
 
+@cache
 def _axes() -> tuple[list[float], list[int]]:
+    """Return the sizes of HB and the batches of Table 3; not to be written to."""
     return sorted({key[2] for key in _table()}), sorted({key[3] for key in _table()})
 
 

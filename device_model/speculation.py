@@ -9,6 +9,8 @@ from device_model.step import FloatArray, IntArray
 
 BISECTIONS = 60
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+BITS_11, BITS_27, BITS_30, BITS_31 = np.uint64(11), np.uint64(27), np.uint64(30), np.uint64(31)
 
 
 @lru_cache(maxsize=4096)
@@ -55,11 +57,11 @@ def draws_at(seeds: IntArray, positions: IntArray, depth: int) -> FloatArray:
     """
     places = np.arange(1, depth + 1, dtype=np.uint64) * GOLDEN
     keys = _mixed(seeds.astype(np.uint64) + positions.astype(np.uint64) * GOLDEN)
-    draws: FloatArray = (_mixed(keys[:, None] + places) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    draws: FloatArray = (_mixed(keys[:, None] + places) >> BITS_11).astype(np.float64) * 2.0**-53
     return draws
 
 
 def _mixed(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    z = (z ^ (z >> BITS_30)) * FIRST
+    z = (z ^ (z >> BITS_27)) * SECOND
+    return z ^ (z >> BITS_31)

@@ -36,29 +36,8 @@ class StepWork(NamedTuple):
 
         Raise ValueError if there are no steps, no sequences, no token for a sequence or a negative context.
         """
-        new, context = plan.new_tokens, plan.context
-        if steps < 1:
-            raise ValueError(f"steps is {steps}; a probe needs at least 1")
-        if not len(new):
-            raise ValueError("The plan is empty; a probe needs at least one sequence")
-        tokens, squares = _sums(new.astype(np.int64, copy=False).tobytes())
-        before = int(np.add.reduce(context))
-        plain = tokens == squares == len(new)  # all are 1: what is left to ask is asked of the others only
-        shortest = int(np.minimum.reduce(context))
-        if (not plain and new.min() < 1) or shortest < 0:
-            raise ValueError("The plan has a sequence with less than 1 new token or a context below 0")
-        # Query i of n new tokens sees the context and the i tokens up to itself: n c + n (n + 1) / 2 pairs in all.
-        pairs: Number = (before if plain else int(new @ context)) + (squares + tokens) / 2
-        decodes = None if plan.decoding is None else plan.decodes
-        decoding = int(decodes.sum()) if decodes is not None else len(new) if plain else int((new == 1).sum())
-        if steps == 1:  # plain numbers: what follows is much quicker with them
-            kv_tokens: Number = float(before + tokens)
-        else:
-            step = np.arange(steps, dtype=np.float64)
-            kv_tokens, pairs = before + tokens * (step + 1), pairs + squares * step
-        return StepWork(
-            tokens, len(new), kv_tokens, pairs, new, context, {}, len(new), decoding, shortest, decodes=decodes
-        )
+        decoding = None if plan.decoding is None else _bytes(plan.decoding)
+        return _work(_bytes(plan.new_tokens), _bytes(plan.context), decoding, steps)
 
     def drafted(self, each: int, prefill: bool) -> "StepWork":
         """One step in which every sequence that decodes computes `each` tokens; the others take part if `prefill`."""
@@ -139,11 +118,42 @@ class StepWork(NamedTuple):
         return _total((after * (after + 1) - before * (before + 1)) // 2)
 
 
+@lru_cache(maxsize=256)
+def _work(new_tokens: bytes, contexts: bytes, among: bytes | None, steps: int) -> StepWork:
+    """Return what `StepWork.of` does: a step that drafts asks three times, and a fit each time that it tries figures.
+    `among` are the sequences that decode."""
+    new, context = np.frombuffer(new_tokens, dtype=np.int64), np.frombuffer(contexts, dtype=np.int64)
+    if steps < 1:
+        raise ValueError(f"steps is {steps}; a probe needs at least 1")
+    if not len(new):
+        raise ValueError("The plan is empty; a probe needs at least one sequence")
+    tokens, squares = _sums(new_tokens)
+    before = int(np.add.reduce(context))
+    plain = tokens == squares == len(new)  # all are 1: what is left to ask is asked of the others only
+    shortest = int(np.minimum.reduce(context))
+    if (not plain and new.min() < 1) or shortest < 0:
+        raise ValueError("The plan has a sequence with less than 1 new token or a context below 0")
+    # Query i of n new tokens sees the context and the i tokens up to itself: n c + n (n + 1) / 2 pairs in all.
+    pairs: Number = (before if plain else int(new @ context)) + (squares + tokens) / 2
+    decodes = None if among is None else StepPlan(new, context, decoding=np.frombuffer(among, dtype=np.int64)).decodes
+    decoding = int(decodes.sum()) if decodes is not None else len(new) if plain else int((new == 1).sum())
+    if steps == 1:  # plain numbers: what follows is much quicker with them
+        kv_tokens: Number = float(before + tokens)
+    else:
+        step = np.arange(steps, dtype=np.float64)
+        kv_tokens, pairs = before + tokens * (step + 1), pairs + squares * step
+    return StepWork(tokens, len(new), kv_tokens, pairs, new, context, {}, len(new), decoding, shortest, decodes=decodes)
+
+
+def _bytes(numbers: IntArray) -> bytes:
+    return (numbers if numbers.dtype == np.int64 else numbers.astype(np.int64)).tobytes()
+
+
 def all_decode(plan: StepPlan) -> bool:
     """Tell whether each sequence of a plan decodes, and computes one token."""
     if plan.decoding is not None and not plan.decodes.all():
         return False
-    tokens, squares = _sums(plan.new_tokens.astype(np.int64, copy=False).tobytes())
+    tokens, squares = _sums(_bytes(plan.new_tokens))
     return tokens == squares == len(plan.new_tokens)
 
 

@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
 from serving.process import server_process
+from serving.process.process_priority import defer_garbage, settle
 from serving.process.server_process import ServerProcess, server
 from tests.serving.observed_server import Observed, observed_server
 from tests.warm import fork as warm
@@ -56,6 +57,15 @@ def is_alone(path: Path) -> bool:
     """Whether the tests of a file are to be run one at a time."""
     text = path.read_text(encoding="utf-8")
     return SERVERS.search(text) is not None and BESIDE not in text
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Import all tests without the garbage collector, and have it leave alone what has been imported: it stays."""
+    defer_garbage()
+    found = yield
+    settle()
+    return found
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -6,6 +6,8 @@ the LSB slice, of any other EXT streams all; the next pool is written into HB as
 only (MXFP4) are not sliced: the pool holds them whole.
 """
 
+from functools import cached_property
+
 from device_model.arrays import Number, least
 from device_model.draft import Draft, DraftDevice
 from device_model.experts.fidelity import CacheAsk, HeldAs
@@ -33,7 +35,7 @@ class Scheme(Draft):
         self._sliced = sliceable(setup.model)
         self.hb_share = draft_share(setup.model)
 
-    @property
+    @cached_property
     def shape(self) -> DraftShape:
         fitted = self.setup.speculation
         return DraftShape(fitted.elastic_depth, fitted.elastic_width, fitted.verify_tokens)

@@ -8,6 +8,8 @@ or to what a user measured on the hardware itself.
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+import numpy as np
+
 from device_model.arrays import Number, largest, most
 from device_model.device import Execution
 from device_model.experts.hot_hits import ExpertTouch, touch_of
@@ -94,7 +96,8 @@ class GpuDevice(OneTierDevice):
         launched_s = self.setup.hardware.eager_s(self.setup.model.layers)
         if not launched_s or work.tokens <= self.setup.calibration.graph_tokens:
             return self._wait_s
-        return most(self._wait_s, launched_s - stage.totals(largest).plain_s)
+        biggest = largest if isinstance(work.kv_tokens, np.ndarray) else max
+        return most(self._wait_s, launched_s - stage.totals(biggest).plain_s)
 
     def _summed_bytes(self, work: StepWork) -> float:
         """Return the bytes that a GPU sends of all partial sums: twice its share less its own, as in a ring."""

@@ -5,6 +5,7 @@ import os
 import re
 import tomllib
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
@@ -69,7 +70,11 @@ def _own_names(folder: Path, suffix: str) -> set[str]:
 
 
 def _stems(folder: Path, suffix: str) -> set[str]:
-    return {p.stem for p in folder.glob(f"*{suffix}") if not p.name.startswith("_")}
+    try:
+        files = os.listdir(folder)
+    except OSError:  # there is no such folder
+        return set()
+    return {name.removesuffix(suffix) for name in files if name.endswith(suffix) and not name.startswith("_")}
 
 
 def path_of(name: str, folder: Path) -> Path:
@@ -135,37 +140,53 @@ def read_spec(form: type[Spec], path: Path) -> Spec:
 
     A key whose field has a default may be left out, and then needs no source.
     """
-    return _SpecFile(path).read(form)
+    spec: Spec = _spec(form, _spec_file(path))
+    return spec
+
+
+@lru_cache(maxsize=256)
+def _spec(form: type[Spec], file: "_SpecFile") -> Spec:
+    """Return what a file says: parsed once for as long as its text is the same, as each device is made of several."""
+    return file.read(form)
 
 
 def read_word(path: Path, key: str, default: str) -> str:
     """Return the text of one key of the file at `path`; `default` if it has none, or something else than text. Raise
     SpecError for a file that can't be read."""
-    word = _SpecFile(path).parse().get(key, default)
+    word = _spec_file(path).parse().get(key, default)
     return word if isinstance(word, str) else default
 
 
 def refuse_key(path: Path, key: str, what: str) -> NoReturn:
     """SpecError: the file at `path`, the line of `key`, and `what` is wrong with it, without the full stop."""
-    _SpecFile(path).refuse(key, what)
+    _spec_file(path).refuse(key, what)
 
 
 def documents_of(path: Path) -> list[str]:
     """Return the documents that the figures of the file at `path` are from, as their sources begin, each once and in
     order; what is estimated is from "Estimate". Raise SpecError for a file that can't be read."""
-    sources = _SpecFile(path).parse().get(SOURCES, {})
+    sources = _spec_file(path).parse().get(SOURCES, {})
     return list(dict.fromkeys(re.split(r"[,:;(]", text, maxsplit=1)[0].strip() for text in sources.values()))
 
 
+def _spec_file(path: Path) -> "_SpecFile":
+    """Return the file at `path`, as it is now. Raise SpecError."""
+    try:
+        return _SpecFile(path, path.read_text(encoding="utf-8-sig"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"{_name(path)} can't be read; allowed is a TOML file in UTF-8: {error}.") from None
+
+
+def _name(path: Path) -> str:
+    return "/".join(path.parts[-2:])
+
+
+@dataclasses.dataclass(frozen=True)
 class _SpecFile:
     """One TOML file, with its text at hand to say on which line a key is."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        try:
-            self._text = path.read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
-            raise SpecError(f"{self._name} can't be read; allowed is a TOML file in UTF-8: {error}.") from None
+    path: Path
+    text: str
 
     def read(self, form: type[Spec]) -> Spec:
         values = self.parse()
@@ -183,9 +204,9 @@ class _SpecFile:
     def parse(self) -> dict[str, Any]:
         """Return the keys of the file and their values."""
         try:
-            return tomllib.loads(self._text)
+            return tomllib.loads(self.text)
         except (ValueError, RecursionError) as error:  # of TOML, or a number of thousands of digits
-            raise SpecError(f"{self._name}: not valid TOML: {error}.") from None
+            raise SpecError(f"{_name(self.path)}: not valid TOML: {error}.") from None
 
     def _contradiction(self, error: Contradiction, values: dict[str, Any]) -> NoReturn:
         if error.key not in values:
@@ -219,19 +240,15 @@ class _SpecFile:
                 what = f"a source for {key}, which is no figure of this file; allowed are {', '.join(figures)}"
                 self.refuse(key, what, in_sources=True)
 
-    @property
-    def _name(self) -> str:
-        return "/".join(self._path.parts[-2:])
-
     def refuse(self, key: str | None, what: str, in_sources: bool = False) -> NoReturn:
         """SpecError: the file's name, the line of `key` if there is one, and `what` is wrong, without the full stop."""
         line = f", line {self._line(key, in_sources)}" if key else ""
-        raise SpecError(f"{self._name}{line}: {what}.")
+        raise SpecError(f"{_name(self.path)}{line}: {what}.")
 
     def _line(self, key: str, in_sources: bool) -> int:
         """Return the line, from 1, where `key` (or the table of that name) stands, before or after the [sources]
         head."""
-        lines = self._text.splitlines()
+        lines = self.text.splitlines()
         heads = [i for i, line in enumerate(lines) if re.match(rf"\s*\[{SOURCES}\]", line)]
         first = heads[0] if heads and in_sources else 0
         pattern = re.compile(rf"""\s*\[*["']?{re.escape(key)}["']?\s*[=.\]]""")

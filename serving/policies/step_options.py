@@ -119,7 +119,8 @@ class StepOptions:
         Where nothing decodes all options are the plain one. A plan that has a draft of a depth keeps it. ValueError for
         a depth that the device can't draft to.
         """
-        kept, plan = plan.draft, dataclasses.replace(plan, draft=None)
+        kept = plan.draft
+        plan = plan if kept is None else dataclasses.replace(plan, draft=None)
         decoding = int(plan.decodes.sum())
         if not decoding:
             return [StepOption(PLAIN, self.device.probe(plan, steps, ext_bytes_per_s), 0.0)]

@@ -9,8 +9,9 @@ import ast
 import hashlib
 import os
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import device_model
 import serving
@@ -53,8 +54,8 @@ def _with_own_specs(code: str) -> str:
 def _digest(*packages: Path) -> str:
     found = hashlib.sha256()
     files = {name: path for package in packages for name, path in _files(package)}
-    for name, tree in sorted(made_of(files).items()):
-        found.update(f"{name}\n{ast.dump(_without_docstrings(tree))}\n".encode())
+    for name, module in sorted(made_of(files).items()):
+        found.update(f"{name}\n{module.digest}\n".encode())
     for package in packages:
         for path in sorted(package.rglob("*")):
             name = _name(package, path.parent)
@@ -63,19 +64,35 @@ def _digest(*packages: Path) -> str:
     return found.hexdigest()[:16]
 
 
-def made_of(files: dict[str, Path]) -> dict[str, ast.Module]:
+class Module(NamedTuple):
+    """The digest of a module's code, and the modules that it imports."""
+
+    digest: str
+    imports: tuple[str, ...]
+
+
+def made_of(files: dict[str, Path]) -> dict[str, Module]:
     """Return the modules of those in `files` by which a point is made. Raise KeyError if what is named here has moved:
     points of other code would stay in use."""
     for name in (*BY_NAME, *ONLY_COMPARED):
         _ = files[name]
-    found: dict[str, ast.Module] = {}
+    found: dict[str, Module] = {}
     coming = [MAKES, *(name for name in files if _within(name, BY_NAME) and not _within(name, ONLY_COMPARED))]
     while coming:
         name = coming.pop()
         if name not in found:
-            found[name] = ast.parse(files[name].read_text(encoding="utf-8"))
-            coming += [each for each in _imported(found[name]) if each in files]
+            found[name] = _module(files[name].read_text(encoding="utf-8"))
+            coming += [each for each in found[name].imports if each in files]
     return found
+
+
+@lru_cache(maxsize=2048)
+def _module(text: str) -> Module:
+    """Return what a module's text comes to: parsed once, as nearly all of the code is the same when some of it has
+    changed."""
+    tree = ast.parse(text)
+    imports = tuple(_imported(tree))
+    return Module(hashlib.sha256(ast.dump(_without_docstrings(tree)).encode()).hexdigest(), imports)
 
 
 def _files(package: Path) -> Iterator[tuple[str, Path]]:

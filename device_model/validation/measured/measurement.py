@@ -1,5 +1,6 @@
 """Measurement: seconds that an engine took on a GPU for passes of a batch, and what the device model predicts."""
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from device_model.one_tier.gpu import GpuDevice
@@ -24,7 +25,7 @@ class Measurement(NamedTuple):
 
     def predicted_s(self, device: GpuDevice) -> float:
         """Return the seconds that they take on an emulated GPU."""
-        plans = [(StepPlan.of(*[(p.new_tokens, p.context)] * self.batch), p.steps) for p in self.passes]
+        plans = [(_plan(self.batch, p.new_tokens, p.context), p.steps) for p in self.passes]
         return sum(float(device.probe(plan, steps).latency_s.sum()) for plan, steps in plans)
 
     @property
@@ -36,3 +37,9 @@ class Measurement(NamedTuple):
     def longest(self) -> int:
         """Tokens of a sequence at the end of its last pass."""
         return max(p.context + p.new_tokens * p.steps for p in self.passes)
+
+
+@lru_cache(maxsize=1024)
+def _plan(batch: int, new_tokens: int, context: int) -> StepPlan:
+    """Return the plan of a pass: fits ask again and again what it takes."""
+    return StepPlan.of(*[(new_tokens, context)] * batch)

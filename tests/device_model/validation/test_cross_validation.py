@@ -11,7 +11,8 @@ CELLS = [
     for cell in read_cells()
     if cell.given and cell.draft in ("Quant-SD", "Elastic-SD") and cell.model in ("qwen3-30b-a3b", "deepseek-v2-lite")
 ]
-ONE_MODEL = [cell for cell in CELLS if cell.model == "deepseek-v2-lite" and cell.hb_gb == 8]
+# Of one model, and too few for folds of equal size.
+ONE_MODEL = [cell for cell in CELLS if cell.model == "deepseek-v2-lite" and cell.hb_gb == 8][::2]
 
 
 def test_each_cell_is_left_out_once() -> None:
@@ -19,7 +20,7 @@ def test_each_cell_is_left_out_once() -> None:
     rows = cross_validate(ONE_MODEL, Law.PUBLISHED, 2, heard.append)
     assert [(row.by, row.name) for row in rows] == [(CELL, "fold 1"), (CELL, "fold 2"), (CELL, "all")]
     assert heard == ["without cell fold 1", "without cell fold 2"]
-    assert rows[0].phi_ar.cells + rows[1].phi_ar.cells == rows[2].phi_ar.cells == len(ONE_MODEL)
+    assert rows[0].phi_ar.cells + rows[1].phi_ar.cells == rows[2].phi_ar.cells == len(ONE_MODEL) == 3
     mean = sum(row.phi_ar.mape * row.phi_ar.cells for row in rows[:2]) / len(ONE_MODEL)
     assert rows[2].phi_ar.mape == pytest.approx(mean)
 

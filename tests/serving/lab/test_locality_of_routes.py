@@ -14,6 +14,7 @@ from device_model.load import load_setup
 from device_model.specs.calibrated import Locality
 from serving.lab.locality_of_routes import fit, in_lanes, law, lru_hit_rate, runs, top_quarter, touched, usage
 from tests.device_model.synthetic_routes import synthetic_routes, zipf_popularity
+from tests.examples import examples
 
 ROUTERS = Routers(layers=3, experts=16, top_k=2)
 SPECULATION = load_setup("elmoe3d-8gb", "glm-4.7-flash").speculation
@@ -38,6 +39,7 @@ def test_lanes_run_requests_as_they_are_one_after_the_other():
         assert len(set(played)) == 2
 
 
+@examples(30)
 @given(st.integers(1, 8), st.integers(0, 50))
 def test_a_larger_cache_hits_no_less_and_a_whole_one_all_but_what_is_new(batch, seed):
     found = requests(seed=seed)

@@ -4,6 +4,7 @@ import _thread
 import json
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -226,7 +227,7 @@ def test_ctrl_c_returns_what_is_done(folder: Path, monkeypatch: pytest.MonkeyPat
 
     def interrupt() -> None:
         while len(list(made.glob("*.msgpack"))) < 2:
-            pass
+            time.sleep(0.01)
         _thread.interrupt_main()
 
     # Of what was started in the background, Ctrl-C would be ignored.

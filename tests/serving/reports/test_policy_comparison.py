@@ -102,8 +102,9 @@ def test_two_devices_in_virtual_time_serve_what_they_are_given() -> None:
 
 def test_the_report_has_every_run_and_the_json_is_json(tmp_path, capsys, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(policy_comparison, "LOADS", (0.9,))
-    brief = {mode_ramp.RAMP: mode_ramp.up_and_down(2, 9.0), mode_ramp.WAVERING: mode_ramp.wavering(1, 2, 2.0, 2)}
+    brief = {mode_ramp.RAMP: mode_ramp.up_and_down(2, 3.0), mode_ramp.WAVERING: mode_ramp.wavering(1, 2, 2.0, 2)}
     monkeypatch.setattr(mode_ramp, "LOADS", brief)
+    monkeypatch.setattr(mode_ramp, "OUTPUT_TOKENS", 64)
     args = make_parser().parse_args(["policies", "--requests", "8", "--seeds", "0", "--json", "--out", str(tmp_path)])
     assert args.run(args) == 0
     printed = capsys.readouterr().out
@@ -120,9 +121,6 @@ def test_the_report_has_every_run_and_the_json_is_json(tmp_path, capsys, monkeyp
     assert f"- {few}\n- {one_seed}\n" in text
     assert all(f"| {row['policy']} |" in text for row in results["runs"]) and "`cost` against the better" in text
     assert text.count("\n| elmoe3d-4gb |") == 4 and text.count("- `tau` on elmoe3d") == 2
-    counts: list[tuple[int, int]] = []
-    policy_comparison.compare(Scenario(), 8, (0,), lambda progress: counts.append((progress.done, progress.expected)))
-    assert counts == [(index + 1, len(counts)) for index in range(len(counts))] and len(counts) > len(results["runs"])
     assert {(row["load"], row["policy"]) for row in results["ramp"]} == set(product(brief, MODES))
     assert (tmp_path / "ramp.png").stat().st_size > 10_000
     assert markdown(results, "x").count("\n| 0.9 ") == len(results["runs"])
@@ -134,18 +132,30 @@ def test_the_report_has_every_run_and_the_json_is_json(tmp_path, capsys, monkeyp
     assert max(map(len, lines)) <= 80 and sum("tokens/s" in line and "policy" in line for line in lines) >= 5
 
 
+def test_each_run_is_counted_and_their_number_known_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policy_comparison, "LOADS", (0.9,))
+    monkeypatch.setattr(mode_ramp, "LOADS", {mode_ramp.RAMP: [mode_ramp.Stage(1, 0.1)]})
+    monkeypatch.setattr(mode_ramp, "OUTPUT_TOKENS", 2)
+    counts: list[tuple[int, int]] = []
+    found = policy_comparison.compare(
+        Scenario(), 2, (0,), lambda progress: counts.append((progress.done, progress.expected))
+    )
+    assert counts == [(index + 1, len(counts)) for index in range(len(counts))] and len(counts) > len(found["runs"])
+
+
 def test_with_several_seeds_figures_are_means_of_the_same_load(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(policy_comparison, "LOADS", (0.9,))
-    monkeypatch.setattr(mode_ramp, "LOADS", {mode_ramp.RAMP: mode_ramp.up_and_down(1, 2.0)})
-    found = policy_comparison.compare(Scenario(), 12, (0, 1, 2))
+    monkeypatch.setattr(mode_ramp, "LOADS", {mode_ramp.RAMP: [mode_ramp.Stage(1, 0.1)]})
+    monkeypatch.setattr(mode_ramp, "OUTPUT_TOKENS", 2)
+    found = policy_comparison.compare(Scenario(), 5, (0, 1, 2))
     assert found["seeds"] == [0, 1, 2] and not any("one seed" in each for each in found["caveats"])
     for row in found["runs"]:
         each = [of_seed["j_per_token"] for of_seed in row["by_seed"]]
         assert row["j_per_token"] == pytest.approx(sum(each) / 3) and len(set(each)) == 3
     (one,) = {row["rate_per_s"] for row in found["runs"] if row["kind"] == "mode"}
-    alone = [policy_comparison.compare(Scenario(), 12, (seed,))["runs"] for seed in (0, 1)]
-    rates = [next(row["rate_per_s"] for row in runs if row["kind"] == "mode") for runs in alone]
-    assert rates[0] != rates[1] and one == pytest.approx(sum(rates) / 2, rel=0.5)
+    at_once = [run(BASE, mixed(5, seed, float("inf")))[0] for seed in (0, 1, 2)]
+    rates = [0.9 * 5 / max(each.last_s for each in outcomes) for outcomes in at_once]
+    assert len(set(rates)) == 3 and one == pytest.approx(sum(rates) / 3)
     assert {(lead["kind"], lead["sought"]) for lead in found["leads"]} == set(
         product({row["kind"] for row in found["runs"]}, ("most goodput", "fewest joules"))
     )

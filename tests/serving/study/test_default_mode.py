@@ -29,12 +29,12 @@ SLOWLY = [
     ("modes", {"hardware": "elmoe3d-4gb", "law": "published"}, 1.9),
     ("node-sizing", {"hardware": "elmoe3d-4gb", "devices": 1}, 0.9),
     ("agents", {"hardware": "elmoe3d-4gb", "prefix_caching": True}, 2.2),
+    ("agents", {"hardware": "elmoe3d-4gb", "prefix_caching": True}, 1.0),
     ("agents", {"hardware": "elmoe3d-4gb", "prefix_caching": False}, 1.2),
     ("hardware-for-users", {VARIANT: "elmoe3d-8gb"}, 4.0),
 ]
 QUICKLY = [
     ("modes", {"hardware": "elmoe3d-4gb"}, 1.3),
-    ("agents", {"hardware": "elmoe3d-4gb", "prefix_caching": True}, 1.0),
     ("hardware-for-users", {VARIANT: "elmoe3d-8gb"}, 1.0),
 ]
 PLACES = [*QUICKLY, *(pytest.param(*each, marks=pytest.mark.slow) for each in SLOWLY)]
