@@ -47,11 +47,7 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-# To import vLLM takes ten seconds, and its own series are beside what is counted here.
 METRIC = """
-import sys
-from unittest.mock import MagicMock
-sys.modules["serving.token_source.vllm_metrics"] = MagicMock()
 from prometheus_client import CollectorRegistry
 from serving.flight import Flight
 from serving.telemetry.metrics.in_flight import InFlight
