@@ -110,6 +110,7 @@ def test_a_part_that_is_stopped_is_asked_at_once_and_ended() -> None:
     asyncio.run(play())
 
 
+@pytest.mark.usefixtures("hundredfold")
 def test_what_a_process_has_dropped_is_told_once() -> None:
     async def play() -> None:
         part, told = Sleeper(), list[int]()
