@@ -19,8 +19,8 @@ import pytest
 
 from serving.bench.command import INSTANT, STREAM_TOKENS
 from serving.bench.cpu_times import CLIENT, EDGE, cpu_times
-from serving.bench.live import MICRO, Streams
-from serving.bench.servers import Servers, load
+from serving.bench.live import MICRO, SETTLED_S, Streams
+from serving.bench.servers import Servers, load, stand_still
 from serving.process.server_process import ServerProcess
 from tests.benchmarks.installed import installed
 
@@ -36,8 +36,8 @@ Spent = Callable[[], tuple[float, float]]
 
 
 class Seen(NamedTuple):
-    """Milliseconds between tokens, how far that is from what was asked, tokens a second, and microseconds of processor
-    time for each, of the edge and of the client."""
+    """Milliseconds between tokens, how far that is from what was asked, tokens a second while all streams go on, and
+    microseconds of processor time for each, of the edge and of the client."""
 
     itl_ms: float
     error_percent: float
@@ -87,6 +87,9 @@ def measured(url: str, streams: int, tokens: int, spent: Spent, itl_ms: float, s
     """Load a server; without emulated devices its tokens are to come every `itl_ms`."""
     metrics = f"{url}/metrics" if speed != 1.0 else None
     load(url, streams, tokens // 10, metrics)
+    if speed == INSTANT:
+        # Else its device has done with an answer before the next request has come.
+        stand_still(url, 1, SETTLED_S * INSTANT, 0.0)
     before = spent()
     report = load(url, streams, tokens, metrics)
     edge_s, client_s = (after - first for after, first in zip(spent(), before, strict=True))
@@ -96,7 +99,7 @@ def measured(url: str, streams: int, tokens: int, spent: Spent, itl_ms: float, s
     return Seen(
         itl_ms=seen_s / speed * 1e3,
         error_percent=100 * (seen_s / modelled_s - 1) if itl_ms else float("nan"),
-        tokens_per_s=summary.output_tokens_per_s * speed,
+        tokens_per_s=streams * speed / seen_s,
         edge_us=MICRO * edge_s / summary.output_tokens,
         client_us=MICRO * client_s / summary.output_tokens,
     )
