@@ -191,8 +191,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _bytes_taken(self) -> int:
         """Return how many bytes the client's system has taken, which is as many as the client has room for."""
-        # A Unix socket does not say.
-        with suppress(OSError):
+        # A Unix socket does not say, and a kernel that lacks the field says less.
+        with suppress(OSError, struct.error):
             connection = self.transport.get_extra_info("socket")
             info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, BYTES_ACKED_AT + BYTES_ACKED.size)
             return int(BYTES_ACKED.unpack_from(info, BYTES_ACKED_AT)[0])
