@@ -9,19 +9,18 @@ from typing import TYPE_CHECKING, Any
 from serving.cli.announcements import RunningServer, greeting, ready_file, tell
 from serving.cli.discovery import announced
 from serving.cli.front_ends import join_front_end, ready_response, start_edges
+from serving.cli.ray_start import started_ray
 from serving.cli.server_start import ServerStart
 from serving.cli.supervision import loss_of_ray, unless, watch
 from serving.clock import ClockOrigin, WallClock
 from serving.cluster import cluster
-from serving.cluster.ray_session import is_joined, ray_in
-from serving.cluster.sources.forks import forking
+from serving.cluster.ray_session import is_joined
 from serving.cluster.sources.replacements import SourceActors
 from serving.cluster.streams.sockets import here
 from serving.cluster.streams.stream import Inbox
 from serving.cluster.supervision.ray_watch import RayLost
 from serving.edge.preflight import PreparedScenario
 from serving.process.background import in_background
-from serving.process.background_imports import importing
 from serving.process.optional_imports import UNUSED, without_packages
 from serving.process.process_priority import become_urgent, may_be_realtime, settle
 from serving.process.shutdown import until_told
@@ -42,18 +41,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("foreserve")
 
-# What is needed once Ray has started, for which this process only waits.
-LATER = (
-    "serving.edge.async_llm",
-    "serving.edge.device_admin",
-    "serving.telemetry.watch",
-    "serving.api.http_openai",
-    "serving.api.http_metrics",
-    "serving.api.http_status",
-    "serving.api.grpc_server",
-    "serving.api.warm_up",
-)
-
 
 @contextlib.asynccontextmanager
 async def serving(prepared: PreparedScenario, start: ServerStart) -> AsyncIterator[RunningServer]:
@@ -63,24 +50,21 @@ async def serving(prepared: PreparedScenario, start: ServerStart) -> AsyncIterat
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(prepared.close)
         progress("Starting Ray ...")
-        forks = await stack.enter_async_context(forking(folder, start.fork_server)) if start.forks else None
-        # Elsewhere vLLM itself is still to be imported, which is for the main thread (`build_engine`).
-        with importing(*(LATER if forks else ())):
-            stack.enter_context(ray_in(folder))
+        forks = await stack.enter_async_context(started_ray(start))
         lost = loss_of_ray(stack)
         flags = vllm_flags(scenario, prepared.max_model_len)
         progress("Starting the token source (vLLM) and the devices ...")
         realtime = may_be_realtime()
         inbox: Inbox[list[Release]] = Inbox(list[Release], folder, "edge", here(is_joined()))
         sources = cluster.start_sources(
-            scenario, prepared.max_model_len, realtime, inbox.address, forks.options if forks else {}
+            scenario, prepared.max_model_len, realtime, inbox.address, forks.sources.options
         )
         origin = ClockOrigin.now(scenario.speed)
         edges = await start_edges(stack, prepared, start, origin)
-        engine, core, watch_over = await build_engine(prepared, flags, sources, inbox, origin)
+        engine, core, watch_over = await build_engine(prepared, flags, sources, inbox, origin, forks.actors.options)
         stack.callback(engine.shutdown)
         watch_over.metrics.set_info(**info(scenario, realtime))
-        readiness = watch(stack, core, forks, lost)
+        readiness = watch(stack, core, (*forks.sources.servers, *forks.actors.servers), lost)
         progress.waits_for("The token source (vLLM) loads its model, and the devices make their first steps ...")
         app = await unless(lost, make_ready(prepared, engine, core, watch_over, flags, readiness))
         grpc_port, http_port = await unless(lost, open_edge(stack, prepared, engine, app, edges))
@@ -105,14 +89,15 @@ async def build_engine(
     sources: SourceActors,
     inbox: Inbox[list[Release]],
     origin: ClockOrigin,
+    forked: dict[str, Any],
 ) -> "tuple[EmulatedLLM, EmulatedCore, Watch]":
     """Build the engine and the actors behind it; vLLM is imported here while the source does so in its own process."""
     from serving.cluster.dispatcher import EmulationActors
     from serving.edge.edge_admission import admission_of
 
     scenario = prepared.scenario
-    model = cluster.start_model(scenario, [spec for spec, _ in prepared.fleet], inbox.address)
-    actors = cluster.Cluster(scenario, prepared.max_model_len, origin, inbox.address, model, sources)
+    model = cluster.start_model(scenario, [spec for spec, _ in prepared.fleet], inbox.address, forked)
+    actors = cluster.Cluster(scenario, prepared.max_model_len, origin, inbox.address, model, sources, forked=forked)
     nodes = [actors.start_node(index, *member) for index, member in enumerate(prepared.fleet)]
     with without_packages(*UNUSED):
         config = engine_config(flags)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from serving.cli.start_progress import StartProgress
-from serving.cluster.sources.preloading import can_fork_off, first_fork_server, import_vllm, may_fork
+from serving.cluster.forks.preloading import can_fork_off, first_fork_server, import_vllm, may_fork
 from serving.process.forks.forked_child import ForkedChild
 from serving.process.process_priority import defer_garbage
 from serving.process.run_folder import run_folder

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ray.exceptions import RayError
@@ -15,7 +15,7 @@ from serving.usage_error import UsageError
 
 if TYPE_CHECKING:
     from serving.cluster.readiness import Readiness
-    from serving.cluster.sources.forks import Forks
+    from serving.cluster.supervision.kept_part import KeptPart
     from serving.edge.engine_core import EmulatedCore
 
 log = logging.getLogger("foreserve")
@@ -43,9 +43,10 @@ def loss_of_ray(stack: contextlib.AsyncExitStack) -> "asyncio.Future[str]":
 
 
 def watch(
-    stack: contextlib.AsyncExitStack, core: "EmulatedCore", forks: "Forks | None", lost: "asyncio.Future[str]"
+    stack: contextlib.AsyncExitStack, core: "EmulatedCore", kept: "Sequence[KeptPart]", lost: "asyncio.Future[str]"
 ) -> "Readiness":
-    """Watch the parts of an emulation until `stack` closes; return their state, in which Ray may be `lost`."""
+    """Watch the parts of an emulation, some of which are `kept` processes, until `stack` closes; return their state, in
+    which Ray may be `lost`."""
     from serving.cluster.readiness import Readiness
 
     readiness = Readiness(core.devices)
@@ -55,8 +56,8 @@ def watch(
         core.fail_all()
 
     lost.add_done_callback(lambda reason: lose(reason.result()))
-    if forks:
-        readiness.watch(forks.server)
+    for each in kept:
+        readiness.watch(each)
     readiness.watchdog.start()
     stack.callback(readiness.watchdog.stop)
     return readiness

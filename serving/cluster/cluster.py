@@ -45,7 +45,8 @@ class Cluster:
 
     `max_model_len`: tokens of context that clients were promised. `clock`: the start of emulated time. `edge`:
     the address for releases. `tiers`: the slow tiers, by the first device on each. `kv_events`: the devices tell what
-    becomes of their prefix caches.
+    becomes of their prefix caches. `forked`: Ray's options for the actors if they are to be forks of a process
+    (`forks.fork_servers`).
     """
 
     scenario: Scenario
@@ -56,13 +57,14 @@ class Cluster:
     sources: SourceActors
     tiers: dict[int, Any] = field(default_factory=dict)
     kv_events: bool = False
+    forked: dict[str, Any] = field(default_factory=dict)
 
     def start_node(self, index: int, spec: DeviceSpec, device_limits: DeviceLimits) -> Node:
         """Start a device with its scheduler, and its slow tier unless that is up; all on one of Ray's nodes."""
-        place = placed(index)
+        place = {**placed(index), **self.forked}
         group = tier_of(index, spec.sharers).start
         if group not in self.tiers:
-            self.tiers[group] = LpddrActor.options(**placed(group)).remote(
+            self.tiers[group] = LpddrActor.options(**placed(group), **self.forked).remote(
                 group, device_limits.ext_bytes_per_s, self.realtime, self.edge
             )
         return Node(
@@ -121,8 +123,8 @@ def start_sources(
 ) -> SourceActors:
     """Start the token sources: first of all, because they take longest to be ready.
 
-    `forked`: Ray's options for them if they are to be forks of a process (`sources.forks`). Raise ScenarioError for
-    more than there are GPUs, where there are any.
+    `forked`: Ray's options for them if they are to be forks of a process (`forks.fork_servers`). Raise ScenarioError
+    for more than there are GPUs, where there are any.
     """
     resources = ray.cluster_resources()
     gpus = usable_gpus(resources, on_cpu())
@@ -165,6 +167,6 @@ def source_count(scenario: Scenario, cores: int, gpus: int) -> int:
     return max(1, min(len(scenario.members), gpus or cores // CORES_A_SOURCE, MOST_SOURCES))
 
 
-def start_model(scenario: Scenario, fleet: list[DeviceSpec], edge: Address) -> Any:
-    """Start the device model, one for all devices."""
-    return DeviceModelActor.options(**confined()).remote(fleet, scenario.speed <= MAX_REALTIME_SPEED, edge)
+def start_model(scenario: Scenario, fleet: list[DeviceSpec], edge: Address, forked: dict[str, Any]) -> Any:
+    """Start the device model, one for all devices; `forked` as for `start_sources`."""
+    return DeviceModelActor.options(**confined(), **forked).remote(fleet, scenario.speed <= MAX_REALTIME_SPEED, edge)

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import ray
 
+from serving.cluster.forks import setup_worker
 from serving.cluster.placement import wait_for_hosts
 from serving.cluster.supervision.deaths import summary
+from serving.cluster.supervision.ray_watch import RAYLET, ray_processes
 from serving.process.run_folder import run_folder
 from serving.usage_error import UsageError
 
@@ -21,6 +23,7 @@ REACHED_S = 5.0
 OBJECT_STORE_BYTES = 100 * 2**20
 # Below the run's folder. A GCS that does not come up on a busy machine does so, as a rule, at the second attempt.
 FOLDERS = ("ray", "r2")
+SPARE_WORKERS = "RAY_prestart_worker_first_driver"
 
 
 def is_joined() -> bool:
@@ -36,14 +39,15 @@ def ray_session(cores: int | None = None) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def ray_in(folder: Path, cores: int | None = None) -> Iterator[None]:
+def ray_in(folder: Path, cores: int | None = None, spare_workers: bool = True) -> Iterator[None]:
     """Start a Ray of our own on loopback, or join the one that `RAY_ADDRESS` names, for as long as the context lasts.
 
     `folder`: the run's, which its processes on this host share. `cores`: for a Ray of our own; None: all of this
-    machine. Raise UsageError.
+    machine. `spare_workers`: have one for each core before there is work for it. Raise UsageError.
     """
     with contextlib.ExitStack() as stack:
         stack.callback(ray.shutdown)
+        os.environ[SPARE_WORKERS] = str(int(spare_workers))
         _start(folder, cores)
         yield
 
@@ -75,6 +79,8 @@ def _start(folder: Path, cores: int | None) -> None:
     # would ask about their firewall) that there will be no second machine.
     ray._private.ray_constants.ENABLE_RAY_CLUSTER = False
     _start_no_watchers()
+    # An absolute path, which stays as it is where Ray puts that of its own scripts before it.
+    ray._private.ray_constants.SETUP_WORKER_FILENAME = setup_worker.__file__
     _keep_strangers_out(folder)
     # Ray opens its folder to everybody: our folder around it keeps others out.
     own = {"num_cpus": cores, "include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
@@ -129,3 +135,11 @@ def _check_reachable(address: str) -> None:
         except OSError as error:
             sentence = f"RAY_ADDRESS is {address}, where no Ray can be reached ({error}): start one, or unset it."
             raise UsageError(sentence) from error
+
+
+def worker_environment() -> dict[str, str]:
+    """Return the environment of a worker of our own Ray's, whose raylet runs on this host: Ray reads it as it is
+    imported."""
+    raylet = ray_processes()[RAYLET]
+    job = ray.get_runtime_context().get_job_id()
+    return {**os.environ, "RAY_JOB_ID": job, "RAY_RAYLET_PID": str(raylet.pid)}

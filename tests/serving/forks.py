@@ -2,9 +2,9 @@
 
 import psutil
 
-from serving.process.forks.fork_off import EDGE, FORK_SERVER
+from serving.process.forks.fork_off import ACTOR_FORKS, EDGE, FORK_SERVER
 
-FORKS = (EDGE, FORK_SERVER)
+FORKS = (EDGE, FORK_SERVER, ACTOR_FORKS)
 
 
 def is_named(process: psutil.Process, kind: str) -> bool:

@@ -20,7 +20,7 @@ import httpx
 import psutil
 from prometheus_client.parser import text_string_to_metric_families
 
-from serving.process.forks.fork_off import EDGE, FORK_SERVER
+from serving.process.forks.fork_off import ACTOR_FORKS, EDGE, FORK_SERVER
 from serving.process.server_process import ServerProcess, server
 from tests.serving.forks import FORKS, is_named
 from tests.soak.levels import family
@@ -28,7 +28,7 @@ from tests.soak.streams import HANG_S, SeededStreams
 
 ACTORS = ("HbXpu", "SchedulerActor", "LpddrActor", "DeviceModelActor", "TokenSource")
 # An edge in a process of its own, whose connections end with it; another one takes its place.
-KEPT = (*ACTORS, EDGE, FORK_SERVER)
+KEPT = (*ACTORS, EDGE, FORK_SERVER, ACTOR_FORKS)
 # What Ray starts beside its raylet and GCS, and can do without.
 HELPERS = ("monitor.py", "log_monitor.py", "dashboard/dashboard.py")
 STREAMS = 16

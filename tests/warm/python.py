@@ -17,7 +17,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from serving.cluster.sources.preloading import MODULE
+from serving.cluster.forks.preloading import MODULE
 from serving.process.forks.forker import exiting
 from serving.scenario.scenario import Scenario
 from serving.token_source.vllm_args import prepare_environment

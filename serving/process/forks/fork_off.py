@@ -12,7 +12,7 @@ from typing import Protocol
 from serving.process.forks.forker import STREAMS, exiting
 from serving.process.run_folder import be_a_fork
 
-EDGE, FORK_SERVER = "foreserve-edge", "foreserve-forks"
+EDGE, FORK_SERVER, ACTOR_FORKS = "foreserve-edge", "foreserve-forks", "foreserve-actor"
 """The names of processes that may be forks, and have no command of their own to be known by then."""
 LONGEST_NAME = 15
 """Characters that the kernel keeps of a process's name."""

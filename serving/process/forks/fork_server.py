@@ -1,6 +1,6 @@
 """A process that has imported what takes long, and keeps a fork of itself, the forker, which forks for who asks.
 
-    python -m serving.process.forks.fork_server SOCKET MODULE NICENESS
+    python -m serving.process.forks.fork_server SOCKET MODULE NICENESS NAME
 
 Or it is a fork of a process that has imported that itself (`fork_server_of`). It ends with whoever has started it.
 `forked_python` asks for forks at the Unix socket, even before the module is
@@ -33,8 +33,8 @@ PAUSE_S = 0.05
 def main() -> None:
     """Keep a forker until whoever has started this process ends."""
     have_standard_streams()
-    be_a_server()
-    address, module, niceness = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+    address, module, niceness, name = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4]
+    be_a_server(name)
     # Whoever keeps it may have become more urgent than its forks should be.
     os.setpriority(os.PRIO_PROCESS, 0, niceness)
     keeper = Peer(os.getppid())
@@ -63,14 +63,14 @@ def fork_server_of(folder: Path, socket_name: str, module: str) -> int:
 
 def go_on(listener: socket.socket, keeper: Peer, module: str) -> None:
     """Be the fork server in this process, a fork of its keeper."""
-    be_a_server()
+    be_a_server(FORK_SERVER)
     preload(module)
     keep(listener, keeper)
 
 
-def be_a_server() -> None:
-    """Be known as a fork server, which its keeper ends; Ctrl-C is for that one."""
-    name_process(FORK_SERVER)
+def be_a_server(name: str) -> None:
+    """Be known by a name as a fork server, which its keeper ends; Ctrl-C is for that one."""
+    name_process(name)
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 

@@ -12,11 +12,11 @@ import psutil
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from serving.process.forks.fork_off import FORK_SERVER
+from serving.process.forks.fork_off import ACTOR_FORKS, FORK_SERVER
 from serving.process.server_process import ServerProcess
 from tests.conftest import MODEL
 from tests.patience import until
-from tests.serving.forks import is_named
+from tests.serving.forks import FORKS, is_named
 from tests.soak.levels import family
 
 REQUESTS, TOKENS = 4, 160
@@ -56,12 +56,12 @@ def ask_all(
 
 
 def processes(emulator: ServerProcess, kind: str) -> list[psutil.Process]:
-    """The processes of a kind of actor, or of the fork server."""
+    """The processes of a kind of actor, or of a fork server."""
     found = []
     for pid in family(emulator.process.pid):
         with contextlib.suppress(psutil.NoSuchProcess):
             process = psutil.Process(pid)
-            if is_named(process, kind if kind == FORK_SERVER else f"ray::{kind}"):
+            if is_named(process, kind if kind in FORKS else f"ray::{kind}"):
                 found.append(process)
     return found
 
@@ -107,6 +107,7 @@ PARTS = {
     "LpddrActor": "lpddr",
     "DeviceModelActor": "device model",
     FORK_SERVER: "fork server",
+    ACTOR_FORKS: "actor fork server",
 }
 """What the status calls them."""
 
@@ -167,11 +168,32 @@ def test_a_source_comes_back_when_the_fork_server_and_its_forker_die_with_it(
     put_up(emulator, "fork server")
 
 
-def fork_server(emulator: ServerProcess) -> tuple[psutil.Process, psutil.Process]:
-    """The fork server and its forker, which has the same command."""
+@pytest.mark.timeout(600)
+def test_actors_are_forks_too_and_come_back_when_their_fork_server_and_its_forker_die_with_them(
+    emulator: ServerProcess, client: openai.OpenAI, reference: list[list[int]]
+) -> None:
+    put_up(emulator)
+    server, forker = fork_server(emulator, ACTOR_FORKS)
+    processes(emulator, "LpddrActor")[0].kill()
+    (scheduler,) = processes(emulator, "SchedulerActor")[:1]
+    for each in (server, forker):
+        each.kill()
+    assert ask_all(client, kill=scheduler) == reference
+    put_up(emulator)
+    another = fork_server(emulator, ACTOR_FORKS)[1]
+    victim = processes(emulator, "HbXpu")[0]
+    there = set(processes(emulator, "HbXpu"))
+    assert ask_all(client, kill=victim) == reference
+    put_up(emulator)
+    (new,) = set(processes(emulator, "HbXpu")) - there
+    assert new.ppid() == another.pid
+
+
+def fork_server(emulator: ServerProcess, kind: str = FORK_SERVER) -> tuple[psutil.Process, psutil.Process]:
+    """A fork server and its forker, which has the same command."""
     deadline = time.monotonic() + BACK_S
     while time.monotonic() < deadline:
-        found = processes(emulator, FORK_SERVER)
+        found = processes(emulator, kind)
         for server in found:
             for forker in found:
                 if forker.ppid() == server.pid:
@@ -249,7 +271,7 @@ def kill_next(emulator: ServerProcess, there: set[int], count: int) -> list[psut
 
 @pytest.mark.timeout(600)
 def test_each_part_says_by_name_that_it_is_up(emulator: ServerProcess) -> None:
-    parts = {"ray", "token source", "fork server", "device model"}
+    parts = {"ray", "token source", "fork server", "actor fork server", "device model"}
     parts |= {f"{kind} {index}" for kind in ("device", "scheduler", "lpddr") for index in (0, 1)}
     # Of two devices one may still be coming back from the last test.
     put_up(emulator)

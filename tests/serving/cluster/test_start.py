@@ -15,7 +15,7 @@ import httpx
 import psutil
 import pytest
 
-from serving.process.forks.fork_off import EDGE, FORK_SERVER
+from serving.process.forks.fork_off import ACTOR_FORKS, EDGE, FORK_SERVER
 from serving.process.server_process import server
 from serving.scenario.scenario import Scenario
 from serving.token_source.vllm_args import provide_cache
@@ -26,7 +26,7 @@ TINY = ("--token-model", "foreserve-tiny")
 STOP, KILL = signal.SIGSTOP, signal.SIGKILL
 HITS = [
     ("ray::TokenSource", STOP),
-    *(pytest.param(kind, STOP, marks=pytest.mark.slow) for kind in (FORK_SERVER, EDGE)),
+    *(pytest.param(kind, STOP, marks=pytest.mark.slow) for kind in (FORK_SERVER, ACTOR_FORKS, EDGE)),
     *(pytest.param(f"ray::{kind}", STOP, marks=pytest.mark.slow) for kind in ("HbXpu", "SchedulerActor", "LpddrActor")),
     *(pytest.param(kind, KILL, marks=pytest.mark.slow) for kind in ("ray::TokenSource", "ray::HbXpu", EDGE)),
 ]

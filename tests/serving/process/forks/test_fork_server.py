@@ -42,6 +42,7 @@ LONG = {f"LONG_{index}": "x" * 100_000 for index in range(8)}
 WAIT_S = PATIENCE_S
 # More than a test has.
 NICENESS = 19
+NAME = "forks-of-a-test"
 
 
 @pytest.fixture
@@ -69,7 +70,8 @@ def started(place: Path) -> "subprocess.Popen[bytes]":
 
 def server_command(place: Path) -> list[str]:
     """The command of a fork server."""
-    return [sys.executable, "-m", "serving.process.forks.fork_server", str(place / "forks"), "heavy", str(NICENESS)]
+    module = "serving.process.forks.fork_server"
+    return [sys.executable, "-m", module, str(place / "forks"), "heavy", str(NICENESS), NAME]
 
 
 def environment(place: Path) -> dict[str, str]:
@@ -114,6 +116,7 @@ def test_a_fork_runs_a_program_as_a_python_of_its_own_would(place: Path, forks: 
     assert found["preloaded"] and found["parent"] == forker(forks)
     assert found["arguments"] == ["one", "and another"] and found["name"] == "__main__"
     assert found["niceness"] == NICENESS
+    assert psutil.Process(forks.pid).name() == NAME
     assert found["folder"] == "/" and found["beside"] == str(place) and found["given"] == "for it"
     assert found["environment"]["ONLY"] == "this" and "PYTHONPATH" not in found["environment"]
     # Whoever ends all of its group ends no other.
