@@ -32,6 +32,7 @@ from serving.call import Call
 from serving.edge.async_llm import EmulatedLLM
 from serving.edge.preflight import PreparedScenario
 from serving.edge.refusals import Invalid, Overflow
+from serving.process.process_priority import set_heap_aside
 from serving.scenario.scenario import is_bundled
 
 # Longer than clients keep a connection that they may use again (httpx, and so the openai client, for 5 s): else one is
@@ -149,6 +150,8 @@ class HttpServer:
 
     async def start(self) -> None:
         """Listen; returns once a client can connect."""
+        # As its application starts, vLLM has the collector look three times through whatever it can see.
+        set_heap_aside()
         self._task = asyncio.create_task(self._server.serve(sockets=self._sockets))
         # Uvicorn has no event for this, only the flag.
         while not self._server.started and not self._task.done():

@@ -105,7 +105,6 @@ async def build_engine(
     from serving.edge.async_llm import EmulatedLLM, renderer_of
     from serving.edge.engine_core import EmulatedCore
     from serving.edge.kv_events.options import kv_events_of
-    from serving.edge.prompt_topics import open_topics
     from serving.telemetry.watch import Watch
 
     clock = WallClock(*origin)
@@ -113,7 +112,12 @@ async def build_engine(
     metrics = metrics_of(prepared, clock)
     observers = [metrics, *prepared.observing.observers(nodes, clock, scenario.model)]
     renderer = renderer_of(config)
-    topics = open_topics(renderer.tokenizer) if scenario.asks_topics else None
+    topics = None
+    if scenario.asks_topics:
+        # Scipy below it takes longer to be imported than all else of the edge.
+        from serving.edge.prompt_topics import open_topics
+
+        topics = open_topics(renderer.tokenizer)
     kv_events = kv_events_of(config, scenario, len(nodes))
     actors.kv_events = kv_events is not None
     core = EmulatedCore(

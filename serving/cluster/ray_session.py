@@ -66,6 +66,9 @@ def _start(folder: Path, cores: int | None) -> None:
     # Of a worker that is killed before it has told that it is there, Ray knows only by this time (seconds; a minute by
     # default). One that waits for the fork server meanwhile loses nothing: the next one waits in its place.
     os.environ.setdefault("RAY_worker_register_timeout_seconds", "15")
+    # What is forked later becomes another program, which needs nothing of gRPC that a fork would break; gRPC would say
+    # each time that it could not mend it.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     # Ray's records of each call, for a dashboard that we do not start, are memory that grows.
     os.environ.setdefault("RAY_task_events_report_interval_ms", "0")
     quiet = {"logging_level": logging.ERROR, "log_to_driver": False}

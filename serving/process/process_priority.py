@@ -18,6 +18,11 @@ def defer_garbage() -> None:
     gc.disable()
 
 
+def set_heap_aside() -> None:
+    """Take all objects that are there out of the garbage collector's sight, with what garbage is among them."""
+    gc.freeze()
+
+
 def settle() -> None:
     """Keep the garbage collector out of the way: what is there now stays, and what comes and goes makes few cycles."""
     gc.enable()

@@ -1,7 +1,8 @@
 """Actor imports: what the actors of devices and the device model import, for the process that they are forked from.
 
 Ray as well, which reads some of its settings when it is imported: the process must have those of a worker
-(`fork_servers.ACTORS`).
+(`fork_servers.ACTORS`). But no actor class: to decorate one, Ray draws a random number, and whoever is forked from then
+on would draw the same ones as all others. Two workers that draw the same ID for their first object end one of them.
 """
 
 from contextlib import suppress
@@ -10,8 +11,17 @@ from importlib import import_module
 MODULES = (
     "ray._private.workers.default_worker",
     "ray._common.pydantic_compat",
-    "serving.cluster.actors",
-    "serving.cluster.device_actor",
+    "serving.cluster.endpoints.device",
+    "serving.cluster.endpoints.rpc_endpoint",
+    "serving.cluster.endpoints.scheduler",
+    "serving.cluster.endpoints.tier",
+    "serving.cluster.sources.progress_reports",
+    "serving.cluster.streams.arrival_board",
+    "serving.device.device_models",
+    "serving.device.drafts.live_texts",
+    "serving.device.live_routes",
+    "serving.process.main_thread",
+    "serving.process.process_priority",
 )
 # What a worker of Ray's imports where it is installed, to know how to send it. But pyarrow, which starts a thread.
 PACKAGES = ("pydantic.v1", "starlette.datastructures")
