@@ -44,6 +44,15 @@ class Forecast:
         queue = self._queues.get(device)
         return queue.tokens_per_s(sequences) if queue else 0.0
 
+    def next_stream(self, now_s: float) -> tuple[float, float]:
+        """Return the emulated seconds until the first token of a short prompt that is admitted now, on the device that
+        gives it soonest, and the tokens per emulated second from then on; (0, 0) without a device."""
+        if not self._open:
+            return 0.0, 0.0
+        first_s, device = self.best(self._open, 1, now_s)
+        # What was admitted is among a device's requests already.
+        return first_s, self.tokens_per_s(device, max(1, len(self._queues[device].requests)))
+
     def set_pace(self, device: int, pace: Pace, kv_tokens: int) -> None:
         """Set the pace of a device whose condition has changed, and how many tokens its KV cache holds."""
         queue = self._queues[device]

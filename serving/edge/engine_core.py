@@ -33,7 +33,7 @@ from serving.edge.operations.gate import Gate
 from serving.edge.operations.utility_calls import UtilityCalls
 from serving.edge.refusals import SOONEST_S, GivenUp, Overflow, exception_of
 from serving.edge.request_bounds import check_text_alone
-from serving.edge.text_choice import TextChoice, rate_of
+from serving.edge.text_choice import TextChoice, next_stream_of, rate_of
 from serving.flight import Flight, Sink
 from serving.recordings.answers import Answers
 from serving.recordings.source_load import SourceLoad
@@ -65,7 +65,8 @@ class EmulatedCore(UtilityCalls):
         self._listeners = BatchedListeners(observers)
         rules, now = admission.rules, self.clock.now
         rate = rate_of(rules.forecast.tokens_per_s, scenario.speed)
-        self._text = TextChoice(scenario.text, answers, SourceLoad(rate, len(cluster.sources.running)))
+        alone = next_stream_of(rules.forecast.next_stream, now, scenario.speed)
+        self._text = TextChoice(scenario.text, answers, SourceLoad(rate, len(cluster.sources.running), alone))
         answered = AnswerFeed(self._prefixes, lambda device: self.devices.nodes.get(device))
         feeds = ForecastFeed(rules.forecast, scenario, now), DepartureFeed(rules, now), answered, self._text
         self._observer = EdgeBroadcast([*feeds, *([kv_events] if kv_events else ()), self._listeners])
@@ -206,9 +207,9 @@ class EmulatedCore(UtilityCalls):
             call.retry_after_s, call.refusal = error.retry_after_s, error
         return refusal
 
-    def choose_text_for(self, call: Call, needs_model: bool, by_chance: bool) -> bool:
+    def choose_text_for(self, call: Call, needs_model: bool, by_chance: bool, least_tokens: int) -> bool:
         """Tell whether a call of another process's edge gets recorded text, which is decided once."""
-        return self._text.choose_for(call, needs_model, by_chance, self._dispatcher.sources.cost)
+        return self._text.choose_for(call, needs_model, by_chance, least_tokens, self._dispatcher.sources.cost)
 
     def check_places(self, n: int) -> None:
         """Raise `Overflow` or `Invalid` if the queue has no room for `n` sequences more."""

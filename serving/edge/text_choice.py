@@ -15,6 +15,9 @@ from serving.scenario.scenario import AUTO_TEXT, RECORDED_TEXT, VLLM_TEXT
 from serving.types import Chunk, Request, StepRecord
 
 HEADER = "x-foreserve-text"
+# Whoever says how many tokens there are to be measures when they come, and a prompt that is cached halves the lead.
+# Who leaves that to the model reads them, and many an answer is half as long as usual.
+MARGIN = 2
 # Of what says how the tokens are chosen, whatever is not so needs the model itself.
 NEUTRAL = {
     "seed": None,
@@ -49,23 +52,25 @@ class TextChoice(EdgeObserver):
         if (call := current_call()) is None:
             # Of a front end that is not ours: whether it needs the model (tools, echo) is known there alone.
             return self._text == RECORDED_TEXT and self._answers is not None and not needs
-        return self.choose_for(call, needs, params.temperature > 0, cost)
+        return self.choose_for(call, needs, params.temperature > 0, least_tokens(params), cost)
 
-    def choose_for(self, call: Call, needs: bool, by_chance: bool, cost: tuple[float, float] | None) -> bool:
-        """Decide as `choose` does, for a call whose requests need the model, or not, and are sampled `by_chance`, or
-        greedily."""
+    def choose_for(
+        self, call: Call, needs: bool, by_chance: bool, least: int, cost: tuple[float, float] | None
+    ) -> bool:
+        """Decide as `choose` does, for a call whose requests need the model, or not, are sampled `by_chance`, or
+        greedily, and have `least` tokens at least."""
         if call.recorded is None:
             may_be = self._answers is not None and not call.needs_model and not needs
             # What is chosen without chance is the same each time: text of two sources would not be.
-            behind = self._text == AUTO_TEXT and by_chance and self._is_behind(cost)
+            behind = self._text == AUTO_TEXT and by_chance and self._is_behind(least, cost)
             call.recorded = may_be and (behind or self._text == RECORDED_TEXT)
             call.answer[HEADER] = RECORDED_TEXT if call.recorded else VLLM_TEXT
         return call.recorded
 
-    def _is_behind(self, cost: tuple[float, float] | None) -> bool:
-        if cost is not None:
-            self._load.learn(*cost)
-        return self._load.behind(time.monotonic())
+    def _is_behind(self, least: int, cost: tuple[float, float] | None) -> bool:
+        self._load.learn(*(cost or ()))
+        usual = self._answers.usual_tokens if self._answers else 1
+        return self._load.behind(time.monotonic(), max(MARGIN * least, usual // MARGIN))
 
     def answer(self, request: Request, params: SamplingParams) -> list[Chunk]:
         """Return the whole recorded text of a request for which `choose` returned True."""
@@ -95,6 +100,23 @@ class TextChoice(EdgeObserver):
 def needs_model(params: SamplingParams) -> bool:
     """Tell whether a request asks for what recorded text can't have: that this model, now, chose these tokens so."""
     return any(getattr(params, name) not in (neutral, []) for name, neutral in NEUTRAL.items())
+
+
+def least_tokens(params: SamplingParams) -> int:
+    """Return the tokens that an answer has at least."""
+    return (params.max_tokens or 0) if params.ignore_eos else params.min_tokens
+
+
+def next_stream_of(
+    next_stream: Callable[[float], tuple[float, float]], now: Callable[[], float], speed: float
+) -> Callable[[], tuple[float, float]]:
+    """Return `next_stream` at the emulated time `now`, in real seconds, and tokens per real second."""
+
+    def real() -> tuple[float, float]:
+        first_s, tokens_per_s = next_stream(now())
+        return first_s / speed, tokens_per_s * speed
+
+    return real
 
 
 def rate_of(tokens_per_s: Callable[[int, int], float], speed: float) -> Callable[[int, int], float]:

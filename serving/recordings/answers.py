@@ -29,6 +29,8 @@ class Answers:
         self._routes = recording.routes if routed else None
         ends = recording.ends.tolist()
         spans = list(zip([0, *ends[:-1]], ends, recording.finished.tolist(), strict=True))
+        self.usual_tokens = len(self._tokens) // len(spans)
+        """What an answer has that ends by itself, on average."""
         self._by_topic = {"": spans}
         for index, topic in enumerate(recording.topics):
             self._by_topic[topic] = [spans[each] for each in np.flatnonzero(recording.topic_of == index)]

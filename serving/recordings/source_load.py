@@ -18,9 +18,17 @@ class SourceLoad:
     A source makes a token of each stream in a step, so steps are as frequent as the fastest device wants tokens.
     """
 
-    def __init__(self, rate: Callable[[int, int], float], sources: int = 1) -> None:
-        """`rate(device, streams)`: tokens per real second for each of `streams` streams of a device."""
+    def __init__(
+        self,
+        rate: Callable[[int, int], float],
+        sources: int = 1,
+        next_stream: Callable[[], tuple[float, float]] | None = None,
+    ) -> None:
+        """`rate(device, streams)`: tokens per real second for each of `streams` streams of a device. `next_stream()`:
+        real seconds until the first token of a request that comes now, and its tokens per real second from then on;
+        without it, at once and those of a stream alone on the first device."""
         self._rate, self._sources = rate, sources
+        self._next_stream = next_stream or (lambda: (0.0, rate(0, 1)))
         self._streams: Counter[int] = Counter()
         self._behind_until_s = 0.0
         self._step_s, self._each_s = STEP_S, EACH_S
@@ -33,8 +41,8 @@ class SourceLoad:
         """Count one stream less."""
         self._streams[device] -= 1
 
-    def learn(self, step_s: float, each_s: float) -> None:
-        """Set a source's real seconds of a step, and more for each sequence in it."""
+    def learn(self, step_s: float = STEP_S, each_s: float = EACH_S) -> None:
+        """Set a source's real seconds of a step, and more for each sequence in it; what is believed without any."""
         self._step_s, self._each_s = step_s, each_s
 
     def underrun(self, now_s: float) -> None:
@@ -46,8 +54,15 @@ class SourceLoad:
         """Share of its time that a source needs for its present streams."""
         return self._share(self._streams)
 
-    def behind(self, now_s: float) -> bool:
-        """Tell whether the sources are behind at a real instant, or would be with one more stream."""
+    def behind(self, now_s: float, tokens: int) -> bool:
+        """Tell whether the sources are behind at a real instant, or would be with one more stream of so many tokens.
+
+        Idle ones are not, whatever was before. There the stream has a source for itself, and no prompt of another comes
+        between its steps: it is in time if its last token is.
+        """
+        if not self._streams.total():
+            first_s, rate = self._next_stream()
+            return tokens * (self._step_s + self._each_s - 1 / rate) > first_s if rate else True
         if now_s < self._behind_until_s:
             return True
         fewest = min(self._streams, key=lambda device: self._streams[device], default=0)

@@ -29,7 +29,7 @@ ACTOR = "token source"
 LOOK_S = 0.2
 # Real seconds for devices to tell what lies in their buffers; the source makes all other tokens again.
 ASK_S = 2.0
-COST_S = 1.0
+COST_S, COST_KEPT_S = 1.0, 60.0
 
 # Real seconds for tokens that devices have sent to be here.
 ARRIVE_S = 0.05
@@ -245,10 +245,15 @@ class SourceManager:
         return flight.recorded is None and id not in self._in_source and self.inquiry.allows(id)
 
     async def _watch_cost(self) -> None:
-        """Ask every `COST_S` for the cost of steps, while there are any."""
+        """Ask every `COST_S` for the cost of steps, while there are any, and once more. What it was in a busy hour says
+        nothing of an idle one."""
+        idle_s = COST_S
         while True:
             await asyncio.sleep(COST_S)
-            if self._calls is not None and self.link.up and self._in_source:
+            idle_s = 0.0 if self._in_source else idle_s + COST_S
+            if idle_s > COST_KEPT_S:
+                self.cost = None
+            if self._calls is not None and self.link.up and idle_s <= COST_S:
                 # Whoever closes this connection has connected to another source by then.
                 with contextlib.suppress(ConnectionError, RpcError):
                     self.cost = await self._calls.ask("cost", tuple[float, float])

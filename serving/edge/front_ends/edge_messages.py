@@ -28,7 +28,7 @@ class AdmissionCall(msgspec.Struct, array_like=True, frozen=True):
     `route`, `arrival_s`, `posted_s`, `headers` and `body` are (see `Call`).
 
     Of what is `asked` the options are not read yet. `needs_model` tells that its text can't be recorded, `by_chance`
-    that it is sampled.
+    that it is sampled, `least_tokens` how many tokens its answer has at least.
     """
 
     call: Count
@@ -42,6 +42,7 @@ class AdmissionCall(msgspec.Struct, array_like=True, frozen=True):
     extra_args: dict[str, Any]
     needs_model: bool
     by_chance: bool
+    least_tokens: Count
     posted_s: float | None = None
 
 

@@ -188,7 +188,7 @@ class OwnEdge(FrontEnd):
         """Judge a request of the current call."""
         refusal = self._core.judge(call, message.id, message.asked, message.extra_args, message.priority)
         if refusal is None:
-            self._core.choose_text_for(call, message.needs_model, message.by_chance)
+            self._core.choose_text_for(call, message.needs_model, message.by_chance, message.least_tokens)
         return Judgement(refusal, call.answer, bool(call.recorded))
 
     def _end(self, ended: CallEnd) -> None:

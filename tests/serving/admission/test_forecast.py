@@ -73,6 +73,20 @@ def simulated_ttfts(scenario: Scenario, requests: list[Request]) -> tuple[FloatA
     return np.array(predicted), np.array([outcome.ttft_s for outcome in outcomes])
 
 
+def test_the_next_stream_is_as_soon_as_a_short_prompt_and_as_fast_as_it_and_the_others() -> None:
+    told = forecast()
+    told.add(1, DeviceQueue(PACE, LIMITS.max_num_seqs, LIMITS.max_num_batched_tokens, LIMITS.kv_capacity_tokens))
+    told.on_submit(0, Request("a", 0.0, 100, 50), 0.0)
+    # It has been admitted, to the idle device.
+    told.on_submit(1, Request("b", 0.0, 100, 50), 0.0)
+    told.on_submit(0, Request("c", 0.0, 5000, 50), 0.0)
+    assert told.next_stream(0.0) == (told.predict_ttft_s(1, 1, 0.0), told.tokens_per_s(1, 1))
+    told.close(1)
+    assert told.next_stream(0.0) == (told.predict_ttft_s(0, 1, 0.0), told.tokens_per_s(0, 2))
+    told.close(0)
+    assert told.next_stream(0.0) == (0.0, 0.0)
+
+
 @pytest.mark.parametrize(("rate", "near"), [(0.3, 0.05), (1.2, 0.3), (3.0, 0.3)], ids=["idle", "busy", "overloaded"])
 def test_predictions_are_right_on_average_and_mostly_near(rate: float, near: float) -> None:
     predicted, actual = predicted_and_actual(poisson(rate, 150))

@@ -15,14 +15,14 @@ def load(rate: float = 50.0, step_s: float = 0.004, each_s: float = 0.0003) -> S
 def taken(load: SourceLoad, devices: int, offered: int) -> int:
     count = 0
     for number in range(offered):
-        if not load.behind(1.0):
+        if not load.behind(1.0, 1000):
             load.begin(number % devices)
             count += 1
     return count
 
 
 def test_an_idle_source_takes_a_stream() -> None:
-    assert not load().behind(0.0)
+    assert not load().behind(0.0, 1000)
     assert load().busy_share == 0
 
 
@@ -35,9 +35,13 @@ def test_it_takes_as_many_as_it_has_time_for() -> None:
 
 def test_a_token_that_came_late_keeps_others_out_for_a_while() -> None:
     late = load()
+    late.begin(0)
     late.underrun(10.0)
-    assert late.behind(10.0) and late.behind(10.0 + BEHIND_S / 2)
-    assert not late.behind(10.0 + BEHIND_S)
+    assert late.behind(10.0, 1) and late.behind(10.0 + BEHIND_S / 2, 1)
+    assert not late.behind(10.0 + BEHIND_S, 1)
+    # But not where all that was late is over.
+    late.end(0)
+    assert not late.behind(10.0, 1)
 
 
 @given(

@@ -10,7 +10,7 @@ from serving.edge.front_ends.edge_messages import AdmissionCall
 
 
 def message(asked: AdmissionRequest) -> AdmissionCall:
-    return AdmissionCall(1, "a", "/v1/completions", 2.0, [("x", "y")], {"slo": "z"}, asked, 0, {}, True, False)
+    return AdmissionCall(1, "a", "/v1/completions", 2.0, [("x", "y")], {"slo": "z"}, asked, 0, {}, True, False, 7)
 
 
 @given(st.integers(0, 2**31), st.integers(0, 2**31), st.integers(1, 99), st.none() | st.integers(0, 9))
