@@ -15,8 +15,8 @@ import yaml
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from serving.api.grpc.guard import PUBLIC
+from serving.cli.arguments.scenario import scenario_of
 from serving.cli.main import make_parser
-from serving.cli.scenario_arguments import scenario_of
 from serving.cluster.placement import HOSTING, NODES
 from serving.device.fleet_limits import load_fleet
 from serving.process.process_priority import URGENT_NICENESS

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from device_model.load import load_model
 from device_model.specs.hardware_file import load_hardware
 from device_model.specs.spec import DeviceError
+from serving.cli.arguments.scenario import scenario_of
 from serving.cli.main import make_parser
-from serving.cli.scenario_arguments import scenario_of
 from serving.load.options import LoadOptions
 from serving.nearest_name import meant, misspelt
 from serving.policies.routing import parse_router

@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
+from serving.cli.arguments.report import add_law, add_out, tell_written
 from serving.cli.commands.validate import SYSTEMS
-from serving.cli.report_arguments import add_law, add_out, tell_written
 from serving.scenario.options import named_path
 from serving.scenario.scenario import Scenario
 from serving.usage_error import UsageError

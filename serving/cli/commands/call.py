@@ -3,7 +3,7 @@
 import argparse
 import re
 
-from serving.cli.client_arguments import add_client, trust_of
+from serving.cli.arguments.client import add_client, trust_of
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -2,7 +2,7 @@
 
 import argparse
 
-from serving.cli.report_arguments import add_json, tell
+from serving.cli.arguments.report import add_json, tell
 from serving.scenario.options import named_path
 
 

@@ -2,7 +2,7 @@
 
 import argparse
 
-from serving.cli.scenario_arguments import add_scenario, scenario_of
+from serving.cli.arguments.scenario import add_scenario, scenario_of
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

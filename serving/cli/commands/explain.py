@@ -2,7 +2,7 @@
 
 import argparse
 
-from serving.cli.report_arguments import EMULATED, add_emulated, add_law
+from serving.cli.arguments.report import EMULATED, add_emulated, add_law
 from serving.policies.step_options import MEASURED, PUBLISHED
 from serving.scenario.fleet import NO_DRAFT
 from serving.scenario.options import positive

@@ -2,12 +2,12 @@
 
 import argparse
 
-from serving.cli.report_arguments import add_json, tell
+from serving.cli.arguments.report import add_json, tell
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command and its options."""
-    from serving.cli.load_arguments import add_load
+    from serving.cli.arguments.load import add_load
 
     load = commands.add_parser("load", help="send a load to any OpenAI endpoint and measure it")
     add_load(load)
@@ -18,7 +18,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 def run(args: argparse.Namespace) -> int:
     """Run `foreserve load`; return 0. Raise CommandFailed if no request completed, KeyboardInterrupt after Ctrl-C, both
     with the report printed."""
-    from serving.cli.load_arguments import options_from
+    from serving.cli.arguments.load import options_from
     from serving.load.report import Report
     from serving.load.run import run_interruptible
     from serving.process.progress_line import ProgressLine

@@ -21,7 +21,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 def run_add(args: argparse.Namespace) -> int:
     """Run `foreserve model add`; return its exit code."""
-    from serving.cli.report_arguments import tell_written
+    from serving.cli.arguments.report import tell_written
     from serving.reports.model_import import check_spelling, imported, place_of
 
     if args.save is not None and args.name is not None:

@@ -5,7 +5,7 @@ import math
 import sys
 from typing import TYPE_CHECKING
 
-from serving.cli.report_arguments import add_json, tell
+from serving.cli.arguments.report import add_json, tell
 from serving.scenario.options import HELP, amount, named_path, natural, positive
 from serving.scenario.scenario import Scenario
 from serving.scenario.scenario_file import load_scenario, located_in

@@ -2,7 +2,7 @@
 
 import argparse
 
-from serving.cli.report_arguments import EMULATED, ROWS, add_emulated, add_json, add_law, add_out, tell_written
+from serving.cli.arguments.report import EMULATED, ROWS, add_emulated, add_json, add_law, add_out, tell_written
 from serving.scenario.options import natural, positive
 
 REQUESTS = 300

@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from serving.cli.scenario_arguments import add_scenario, prepare_of
+from serving.cli.arguments.scenario import add_scenario, prepare_of
 from serving.edge import observation as observing
 from serving.scenario.options import named_path
 

@@ -4,7 +4,7 @@ import argparse
 import sys
 import webbrowser
 
-from serving.cli.report_arguments import ROWS, add_json, add_law, add_out, tell
+from serving.cli.arguments.report import ROWS, add_json, add_law, add_out, tell
 from serving.cli.study_run import RESULTS, run_shown
 from serving.scenario.options import named_path, positive
 

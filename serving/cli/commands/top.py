@@ -2,7 +2,7 @@
 
 import argparse
 
-from serving.cli.client_arguments import add_client, name_url, trust_of
+from serving.cli.arguments.client import add_client, name_url, trust_of
 from serving.scenario.options import amount
 from serving.usage_error import UsageError
 

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from serving.cli.report_arguments import add_json, add_law, tell, tell_written
+from serving.cli.arguments.report import add_json, add_law, tell, tell_written
 from serving.scenario.options import named_path, positive
 from serving.usage_error import UsageError
 

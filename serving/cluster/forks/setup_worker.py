@@ -2,9 +2,9 @@
 
     python setup_worker.py PROGRAM ... --language=PYTHON --serialized-runtime-env-context=CONTEXT
 
-Ray starts each worker of an actor so that has an environment of its own (`runtime_env`). Its script imports all of Ray
-to do so, half a second, where an environment is but another Python (`py_executable`), as those of forks are. For any
-other environment this one runs Ray's. Nothing here but the standard library.
+Ray starts the worker of an actor by such a script where the actor has an environment of its own (`runtime_env`). Ray's
+script imports all of Ray, half a second, though the environment of forks is but another Python (`py_executable`). For
+any other environment this one runs Ray's. Nothing here but the standard library.
 """
 
 import json

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from serving.cli.arguments.scenario import scenario_of
 from serving.cli.main import make_parser
-from serving.cli.scenario_arguments import scenario_of
 from serving.scenario.command_line import options_of
 from serving.scenario.scenario import Scenario
 

@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from serving.cli.load_arguments import GROUPS, add_load, options_from
+from serving.cli.arguments.load import GROUPS, add_load, options_from
 from serving.load.options import LoadOptions, OptionError, Slos, load_keys
 
 

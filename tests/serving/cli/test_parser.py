@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from serving.cli.arguments.scenario import scenario_of
 from serving.cli.main import make_parser
-from serving.cli.scenario_arguments import scenario_of
 from serving.token_model.config_file import hub_found
 from serving.usage_error import UsageError
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from device_model.specs.spec import UnknownName
+from serving.cli.arguments.scenario import prepare_of
 from serving.cli.main import make_parser
-from serving.cli.scenario_arguments import prepare_of
 from serving.scenario.scenario_error import ScenarioError
 
 

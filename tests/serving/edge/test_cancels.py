@@ -43,7 +43,7 @@ async def emulation(scenario: Scenario) -> AsyncIterator[Any]:
         inbox: Inbox[list[Release]] = Inbox(list[Release], folder, "edge", here(False))
         sources = cluster.start_sources(scenario, prepared.max_model_len, False, inbox.address, {})
         engine, core, metrics = await build_engine(
-            prepared, flags, sources, inbox, ClockOrigin(time.time(), scenario.speed)
+            prepared, flags, sources, inbox, ClockOrigin(time.time(), scenario.speed), {}
         )
         await make_ready(prepared, engine, core, metrics, flags, Readiness(core.devices))
         yield engine, core

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from serving.cli.arguments.scenario import scenario_of
 from serving.cli.main import make_parser
-from serving.cli.scenario_arguments import scenario_of
 from serving.edge.preflight import prepare
 from serving.scenario.scenario import Scenario, ScenarioError
 from serving.security.access import Access, concerns, is_loopback

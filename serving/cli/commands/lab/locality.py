@@ -2,7 +2,7 @@
 
 import argparse
 
-from serving.cli.report_arguments import add_out, add_token_model
+from serving.cli.arguments.report import add_out, add_token_model
 from serving.scenario.options import named_path, positive
 
 

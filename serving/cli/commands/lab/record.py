@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from serving.cli.report_arguments import add_token_model
+from serving.cli.arguments.report import add_token_model
 from serving.recordings.recording import FILE
 from serving.scenario.options import named_path, positive
 

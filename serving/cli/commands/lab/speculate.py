@@ -4,7 +4,7 @@ import argparse
 from datetime import date
 from pathlib import Path
 
-from serving.cli.report_arguments import add_out, add_token_model
+from serving.cli.arguments.report import add_out, add_token_model
 from serving.scenario.options import positive
 from serving.usage_error import UsageError
 

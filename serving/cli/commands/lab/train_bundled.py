@@ -2,7 +2,7 @@
 
 import argparse
 
-from serving.cli.report_arguments import add_out
+from serving.cli.arguments.report import add_out
 from serving.scenario.options import positive
 from serving.usage_error import UsageError
 

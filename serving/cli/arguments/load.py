@@ -4,7 +4,7 @@ import argparse
 import json
 from typing import Any
 
-from serving.cli.client_arguments import add_client, name_url, trust_of
+from serving.cli.arguments.client import add_client, name_url, trust_of
 from serving.cli.parser import name_by_value
 from serving.load.options import REPLACED, LoadOptions, OptionError, Slos, load_keys, option_of
 from serving.scenario.key import Key

@@ -1,0 +1,1 @@
+"""Arguments that several commands share: of scenarios, of clients and their loads, of reports."""
