@@ -15,7 +15,7 @@ import ray
 from serving.cluster.forks import setup_worker
 from serving.cluster.placement import wait_for_hosts
 from serving.cluster.supervision.deaths import summary
-from serving.cluster.supervision.ray_watch import RAYLET, ray_processes
+from serving.cluster.supervision.ray_watch import RAYLET
 from serving.process.run_folder import run_folder
 from serving.usage_error import UsageError
 
@@ -143,6 +143,6 @@ def _check_reachable(address: str) -> None:
 def worker_environment() -> dict[str, str]:
     """Return the environment of a worker of our own Ray's, whose raylet runs on this host: Ray reads it as it is
     imported."""
-    raylet = ray_processes()[RAYLET]
+    (raylet,) = ray._private.worker._global_node.all_processes[RAYLET]
     job = ray.get_runtime_context().get_job_id()
-    return {**os.environ, "RAY_JOB_ID": job, "RAY_RAYLET_PID": str(raylet.pid)}
+    return {**os.environ, "RAY_JOB_ID": job, "RAY_RAYLET_PID": str(raylet.process.pid)}

@@ -62,15 +62,15 @@ class TextChoice(EdgeObserver):
         if call.recorded is None:
             may_be = self._answers is not None and not call.needs_model and not needs
             # What is chosen without chance is the same each time: text of two sources would not be.
-            behind = self._text == AUTO_TEXT and by_chance and self._is_behind(least, cost)
-            call.recorded = may_be and (behind or self._text == RECORDED_TEXT)
+            auto = self._text == AUTO_TEXT and by_chance
+            call.recorded = may_be and (self._text == RECORDED_TEXT or (auto and self._is_behind(least, cost)))
             call.answer[HEADER] = RECORDED_TEXT if call.recorded else VLLM_TEXT
         return call.recorded
 
     def _is_behind(self, least: int, cost: tuple[float, float] | None) -> bool:
         self._load.learn(*(cost or ()))
-        usual = self._answers.usual_tokens if self._answers else 1
-        return self._load.behind(time.monotonic(), max(MARGIN * least, usual // MARGIN))
+        assert self._answers is not None
+        return self._load.behind(time.monotonic(), max(MARGIN * least, self._answers.usual_tokens // MARGIN))
 
     def answer(self, request: Request, params: SamplingParams) -> list[Chunk]:
         """Return the whole recorded text of a request for which `choose` returned True."""

@@ -21,14 +21,12 @@ class SourceLoad:
     def __init__(
         self,
         rate: Callable[[int, int], float],
+        next_stream: Callable[[], tuple[float, float]],
         sources: int = 1,
-        next_stream: Callable[[], tuple[float, float]] | None = None,
     ) -> None:
         """`rate(device, streams)`: tokens per real second for each of `streams` streams of a device. `next_stream()`:
-        real seconds until the first token of a request that comes now, and its tokens per real second from then on;
-        without it, at once and those of a stream alone on the first device."""
-        self._rate, self._sources = rate, sources
-        self._next_stream = next_stream or (lambda: (0.0, rate(0, 1)))
+        real seconds until the first token of a request that comes now, and its tokens per real second from then on."""
+        self._rate, self._next_stream, self._sources = rate, next_stream, sources
         self._streams: Counter[int] = Counter()
         self._behind_until_s = 0.0
         self._step_s, self._each_s = STEP_S, EACH_S

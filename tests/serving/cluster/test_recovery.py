@@ -175,17 +175,16 @@ def test_actors_are_forks_too_and_come_back_when_their_fork_server_and_its_forke
     put_up(emulator)
     server, forker = fork_server(emulator, ACTOR_FORKS)
     processes(emulator, "LpddrActor")[0].kill()
-    (scheduler,) = processes(emulator, "SchedulerActor")[:1]
+    scheduler = processes(emulator, "SchedulerActor")[0]
     for each in (server, forker):
         each.kill()
     assert ask_all(client, kill=scheduler) == reference
     put_up(emulator)
     another = fork_server(emulator, ACTOR_FORKS)[1]
-    victim = processes(emulator, "HbXpu")[0]
-    there = set(processes(emulator, "HbXpu"))
-    assert ask_all(client, kill=victim) == reference
+    there = processes(emulator, "HbXpu")
+    assert ask_all(client, kill=there[0]) == reference
     put_up(emulator)
-    (new,) = set(processes(emulator, "HbXpu")) - there
+    (new,) = set(processes(emulator, "HbXpu")) - set(there)
     assert new.ppid() == another.pid
 
 

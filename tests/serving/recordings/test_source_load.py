@@ -7,7 +7,7 @@ from serving.recordings.source_load import BEHIND_S, SourceLoad
 
 
 def load(rate: float = 50.0, step_s: float = 0.004, each_s: float = 0.0003) -> SourceLoad:
-    found = SourceLoad(lambda device, streams: rate)
+    found = SourceLoad(lambda device, streams: rate, lambda: (0.0, rate))
     found.learn(step_s, each_s)
     return found
 

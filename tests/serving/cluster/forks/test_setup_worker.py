@@ -1,7 +1,6 @@
 """The script that becomes a worker of Ray's: does the same program run, in the same environment, as by Ray's own?"""
 
 import json
-import os
 import shlex
 import subprocess
 import sys
@@ -18,12 +17,11 @@ WORKER = str(Path(rays_own.__file__).with_name("default_worker.py"))
 ARGUMENTS = ["--node-ip-address=127.0.0.1", "--webui=", "--raylet-name=/tmp/a folder/raylet", "--language=PYTHON"]
 
 
-def echoed(script: str, context: dict[str, Any], *flags: str) -> Any:
+def echoed(script: str, context: dict[str, Any]) -> Any:
     """The arguments of the program that a script becomes, and a variable of its environment."""
     told = f"--serialized-runtime-env-context={json.dumps(context)}"
-    command = [sys.executable, script, *flags, WORKER, *ARGUMENTS, told]
-    # No Ray is called by it, and the program is one that only tells what it is given.
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, env=dict(os.environ))
+    command = [sys.executable, script, WORKER, *ARGUMENTS, told]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     return json.loads(ran.stdout)
 
 
