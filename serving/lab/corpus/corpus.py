@@ -15,6 +15,7 @@ from zlib import crc32
 from serving.lab.corpus import cs, humanities, legal, logic, maths, other, science
 from serving.lab.corpus.agents.structured import structured
 from serving.lab.corpus.agents.tool_calls import tool_chat
+from serving.lab.corpus.asked import asked as asked_of_anything
 from serving.lab.corpus.conversations import conversation
 from serving.lab.corpus.grammar import capital
 from serving.lab.corpus.knowledge import PHRASING, knowledge
@@ -54,10 +55,22 @@ def dialogue(topic: str, seed: int) -> Document:
     exchange = _exchange(topic, draw)
     while _kept_back(topic, exchange.prompt, seed):
         exchange = _exchange(topic, draw)
-    turns = [
-        DialogueTurn("user", exchange.prompt if topic == OTHER else _typed(exchange.prompt, draw)),
-        DialogueTurn("assistant", exchange.answer),
-    ]
+    prompt = exchange.prompt if topic == OTHER else _typed(exchange.prompt, draw)
+    return _document(topic, prompt, exchange, draw)
+
+
+def asked(seed: int) -> Document:
+    """Return the seed-th dialogue on anything that people ask: for training if the seed is even, else held out."""
+    draw = TextDraw(Random(f"asked/{seed}"))
+    topic, exchange = asked_of_anything(draw)
+    while exchange.prompt.lower().rstrip(".?") in JUDGED or _held_out(exchange.prompt) != (seed % 2 == 1):
+        topic, exchange = asked_of_anything(draw)
+    return _document(topic, _typed(exchange.prompt, draw), exchange, draw)
+
+
+def _document(topic: str, prompt: str, exchange: Exchange, draw: TextDraw) -> Document:
+    """Return the exchange as it was typed, at times with a system's word before it or another question after it."""
+    turns = [DialogueTurn("user", prompt), DialogueTurn("assistant", exchange.answer)]
     if draw.chance(SYSTEM):
         turns.insert(
             0, DialogueTurn("system", knowledge(OTHER).say("{system}", draw, subject=SUBJECT.get(topic, topic)))
@@ -67,10 +80,14 @@ def dialogue(topic: str, seed: int) -> Document:
     return Document(topic, tuple(turns))
 
 
-def documents(seed: int, split: str) -> Iterator[Document]:
-    """Yield an endless mixed stream of documents: dialogues, chats with tools, answers as JSON, plain texts."""
+def documents(seed: int, split: str, asked_share: float = 0.0) -> Iterator[Document]:
+    """Yield an endless mixed stream of documents: dialogues, chats with tools, answers as JSON, plain texts, and as a
+    share of them dialogues on anything that people ask."""
     rng = Random(f"{split}/{seed}")
     while True:
+        if asked_share and rng.random() < asked_share:
+            yield asked(2 * rng.getrandbits(48) + SPLITS[split])
+            continue
         kind, dialogue_ = rng.random(), _dialogue(rng, split)
         draw = TextDraw(rng)
         if kind < TOOLS_SHARE:

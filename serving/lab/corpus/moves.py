@@ -1,6 +1,7 @@
 """Asking and answering from what is known, in the ways that all topics share: a move makes one exchange."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from serving.lab.corpus.grammar import capital, listed
 from serving.lab.corpus.knowledge import PHRASING, Concept, Knowledge, lower
@@ -157,7 +158,11 @@ def asked_why(clause: str) -> str:
 
 def scene(known: Knowledge, draw: TextDraw) -> Exchange:
     """Draw a question from somebody's life, composed by the topic's grammar, and a reply on the same things."""
-    chosen = draw.pick(known.scenes)
+    return played(known, draw.pick(known.scenes), draw)
+
+
+def played(known: Knowledge, chosen: Mapping[str, Any], draw: TextDraw) -> Exchange:
+    """Draw what is bound in this scene, and a question and a reply of it."""
     bound: dict[str, str] = {}
     for key, rule in chosen.get("bind", {}).items():
         bound[key] = _other(known, rule, bound, draw)

@@ -74,7 +74,9 @@ def measure(folder: Path) -> Facts:
     hf = load_model(folder)
     model = from_hf(hf, ModelShape(**settings["shape"]))
     said = answers(hf, tokenizer)
-    readable = readable_share([answer.text for answer in said], known_words(settings["seed"]))
+    readable = readable_share(
+        [answer.text for answer in said], known_words(settings["seed"], settings.get("asked", 0.0))
+    )
     weights = sum(weights.numel() for weights in model.parameters())
     return Facts(
         settings,

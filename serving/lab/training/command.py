@@ -22,7 +22,8 @@ def train_bundled(out: Path | None, settings: Settings, resume: bool = False) ->
     settings = for_cpu(settings, torch.ops.mkldnn._is_mkldnn_bf16_supported())
     folder = out or BUNDLED_MODEL
     print("foreserve train-bundled: making the tokenizer ...", file=sys.stderr, flush=True)
-    run = TrainingRun(settings, train_tokenizer(settings.seed, settings.shape.vocabulary))
+    tokenizer = train_tokenizer(settings.seed, settings.shape.vocabulary, asked=settings.asked)
+    run = TrainingRun(settings, tokenizer)
     if not train(run, folder, resume):
         print(f"foreserve train-bundled: stopped; what it learnt is in {folder / UNFINISHED}", file=sys.stderr)
         print("foreserve train-bundled: --resume goes on from the last three minutes' checkpoint", file=sys.stderr)

@@ -86,9 +86,9 @@ def words_of(text: str) -> Iterator[str]:
     return (match.group().lower() for match in re.finditer(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*|\d+", text))
 
 
-def known_words(seed: int) -> set[str]:
-    """Words that occur often enough in what the model was trained on."""
-    stream = islice(documents(seed, "train"), VOCABULARY_DOCUMENTS)
+def known_words(seed: int, asked: float = 0.0) -> set[str]:
+    """Words that occur often enough in what the model was trained on, by its seed and its share of `asked`."""
+    stream = islice(documents(seed, "train", asked), VOCABULARY_DOCUMENTS)
     count = Counter(word for document in stream for turn in document.turns for word in words_of(turn.content))
     return {word for word, times in count.items() if times >= OFTEN}
 

@@ -20,6 +20,7 @@ class Settings:
     other_rate: float = 4e-3  # of embedding, routers and norms
     segment: int = 512  # longest segment
     alone: float = 0.8  # of segments, how many are one document
+    asked: float = 0.0  # of documents, how many are on anything that people ask, which the shipped model has not read
     long_tokens: int = 4096  # longest segment of conversations
     long: int = 2000  # last steps, in one of `long_every` of which half of the parts are such conversations
     long_every: int = 4

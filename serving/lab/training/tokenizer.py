@@ -18,9 +18,10 @@ SAMPLE = 20_000  # documents that it is trained on
 FREQUENT = 1000  # how often the words of random load are added, so that each of them is one token
 
 
-def train_tokenizer(seed: int, vocabulary: int, sample: int = SAMPLE) -> Tokenizer:
-    """Train a tokenizer for the first documents of the training stream, and for the words of random load."""
-    texts = (turn.content for document in islice(documents(seed, "train"), sample) for turn in document.turns)
+def train_tokenizer(seed: int, vocabulary: int, sample: int = SAMPLE, asked: float = 0.0) -> Tokenizer:
+    """Train a tokenizer for the first documents of the training stream, of which a share of `asked` is on anything that
+    people ask, and for the words of random load."""
+    texts = (turn.content for document in islice(documents(seed, "train", asked), sample) for turn in document.turns)
     return bpe(_and_words(texts), vocabulary)
 
 

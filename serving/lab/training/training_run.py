@@ -41,7 +41,7 @@ class TrainingRun:
         self.long = batches(long, settings.long_tokens)
 
     def _batches(self, split: str, alone: float, seed: int) -> Iterator[TokenBatch]:
-        stream = self._encoded(documents(seed, split))
+        stream = self._encoded(documents(seed, split, self.settings.asked))
         runs = segments(stream, self.settings.segment, alone, Random(seed))
         return batches(runs, self.settings.part_tokens)
 

@@ -22,9 +22,27 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--resume", action="store_true", help="go on from the checkpoint of a run that was stopped, with its settings"
     )
     add_out(parser, "its folder (default: serving/bundled/foreserve-moe)")
+    parser.add_argument(
+        "--asked",
+        type=_share,
+        default=0.0,
+        metavar="SHARE",
+        help="of the documents, how many are on anything that people ask (default: 0, as of the shipped model)",
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the corpus and the weights (default: 0)")
     parser.add_argument("--threads", type=positive, default=2, metavar="N", help="(default: 2)")
     parser.set_defaults(run=run)
+
+
+def _share(text: str) -> float:
+    """Return a share of the documents from the command line."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not allowed; allowed is a share from 0 to below 1")
+    return value
 
 
 def run(args: argparse.Namespace) -> int:
@@ -37,4 +55,6 @@ def run(args: argparse.Namespace) -> int:
     if args.card:
         return describe_bundled(args.out)
     steps = {} if args.steps is None else {"steps": args.steps}
-    return train_bundled(args.out, Settings(seed=args.seed, threads=args.threads, **steps), args.resume)
+    return train_bundled(
+        args.out, Settings(seed=args.seed, threads=args.threads, asked=args.asked, **steps), args.resume
+    )

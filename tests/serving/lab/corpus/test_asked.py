@@ -1,0 +1,56 @@
+"""Questions on anything: do answers take up their words, and does the corpus without them stay as it was?"""
+
+import hashlib
+import re
+from collections import Counter
+from itertools import islice
+from random import Random
+
+import pytest
+
+from serving.lab.corpus.asked import ASKED
+from serving.lab.corpus.corpus import JUDGED, asked, documents
+from serving.lab.corpus.grammar import yours
+from serving.lab.corpus.moves import played
+from serving.lab.corpus.parts import TextDraw
+
+# What training without them reads first, which made the shipped weights.
+WITHOUT = "80ee18c251bd7c55"
+TAKEN_UP = {"d", "x", "y", "k", "place"}
+
+
+@pytest.mark.parametrize("scene", ASKED.scenes, ids=lambda scene: scene["ask"][0][:40])
+def test_an_answer_takes_up_what_was_asked_about(scene: dict) -> None:
+    for seed in range(3):
+        exchange = played(ASKED, scene, TextDraw(Random(seed)))
+        if not set(scene.get("bind", {})) & TAKEN_UP:
+            continue
+        words = set(re.findall(r"[\w-]{4,}", yours(exchange.prompt).lower()))
+        assert words & set(re.findall(r"[\w-]{4,}", exchange.answer.lower())), exchange
+
+
+def test_every_slot_is_filled_and_nothing_is_said_twice_in_a_row() -> None:
+    for seed in range(0, 6000, 2):
+        for turn in asked(seed).turns:
+            assert not re.search(r"[{}]|  |\ba a |\ban an ", turn.content), turn
+            assert not re.search(r"([^.?!\n]{12,}[.?!]) \1", turn.content), turn
+
+
+def test_training_never_reads_a_question_that_is_judged_or_held_out() -> None:
+    train, held = ({asked(2 * seed + odd).turns[-2].content for seed in range(1500)} for odd in (0, 1))
+    assert not {prompt.lower().rstrip(".?") for prompt in train | held} & JUDGED
+    assert len(train & held) < 0.02 * len(train)  # what is typed carelessly may come out alike
+
+
+def test_there_are_as_many_of_them_as_was_asked_for() -> None:
+    drawn = list(islice(documents(0, "train", 0.5), 2000))
+    without = {document.turns for document in islice(documents(0, "train"), 200)}
+    assert len(drawn) == 2000 and Counter(document.topic for document in drawn)["other"] > 900
+    assert not without <= {document.turns for document in drawn}
+
+
+def test_the_corpus_without_them_is_that_of_the_shipped_model() -> None:
+    said = hashlib.sha256()
+    for document in islice(documents(0, "train"), 500):
+        said.update(repr(document).encode())
+    assert said.hexdigest().startswith(WITHOUT)
