@@ -203,3 +203,11 @@ def bounded(name: str) -> Iterator[tuple[str, str]]:
         defaults: dict[str, Any] = panel["fieldConfig"]["defaults"]
         if defaults["unit"] == "percentunit" and defaults.get("max") == 1:
             yield from ((panel["title"], target["expr"]) for target in panel["targets"])
+
+
+@pytest.mark.parametrize("metric", ["foreserve_mode_switches_total", "foreserve_faults_total"])
+def test_the_first_of_rare_events_is_counted(observed: Observed, metric: str) -> None:
+    [panel] = [expr for _, expr in queries("accelerator") if f"increase({metric}" in expr]
+    seen, in_all = (observed.values(expr).values() for expr in (panel, f"sum({metric})"))
+    # Each is seen for as long as the window: at every fourth of the points, a second apart.
+    assert sum(sum(values) for values in seen) > 0.5 * max(max(values) for values in in_all)

@@ -34,7 +34,7 @@ from tools.dashboards.promql import (
     buckets,
     emulated,
     encoded,
-    grown,
+    happened,
     mean,
     quantile,
     quotient,
@@ -115,7 +115,7 @@ def modes() -> Panels:
         by_reason(lines(
             "Switches", "Changes of the mode between two points, by the new mode and the reason. The first of a kind "
             "shows only as a mark.", "none",
-            Query(grown("foreserve_mode_switches_total", by="to, reason"), "to {{to}}: {{reason}}"),
+            Query(happened("foreserve_mode_switches_total", by="to, reason"), "to {{to}}: {{reason}}"),
         )),
         by_reason(lines(
             "Steps by mode and reason", "Share of all steps.", "percentunit",
@@ -271,7 +271,7 @@ def faults() -> Panels:
         ), FAULTS),
         painted(lines(
             "Faults that came", "Between two points, by kind.", "none",
-            Query(grown("foreserve_faults_total", by="kind"), "{{kind}}"),
+            Query(happened("foreserve_faults_total", by="kind"), "{{kind}}"),
         ), FAULTS),
         painted(lines(
             "Bandwidth left", "What the tiers deliver now, over the most in the time shown: less than 1 is throttled.",

@@ -63,6 +63,15 @@ def grown(metric: str, *more: str, by: str = "", window: str = WINDOW) -> str:
     return summed(f"increase({select(metric, *more)}[{window}])", by)
 
 
+def happened(metric: str, by: str) -> str:
+    """By how much a counter of rare events grew, of which there is no series before the first: `increase` counts from a
+    series' first point on, so that a series that is new on an emulator that is not counts with all that it has."""
+    before = f"offset {WINDOW}"
+    new = f"{select(metric)} unless {select(metric)} {before}"
+    known = f"count by (instance) ({select(CLOCK)} {before})"
+    return summed(f"({new}) and on (instance) {known} or increase({select(metric)}[{WINDOW}])", by)
+
+
 def ratio(part: str, whole: str, matching: str = "") -> str:
     """One over another, where there is another."""
     return f"{part} / {matching + ' ' if matching else ''}({whole} > 0)"
