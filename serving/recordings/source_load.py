@@ -47,11 +47,6 @@ class SourceLoad:
         """Record a token that came too late, at a real instant."""
         self._behind_until_s = now_s + BEHIND_S
 
-    @property
-    def busy_share(self) -> float:
-        """Share of its time that a source needs for its present streams."""
-        return self._share(self._streams)
-
     def behind(self, now_s: float, tokens: int) -> bool:
         """Tell whether the sources are behind at a real instant, or would be with one more stream of so many tokens.
 
@@ -67,6 +62,7 @@ class SourceLoad:
         return self._share(self._streams + Counter([fewest])) > MOST
 
     def _share(self, streams: Counter[int]) -> float:
+        """Return the share of its time that a source needs for these streams by device."""
         rates = {device: self._rate(device, count) for device, count in streams.items() if count > 0}
         tokens_per_s = sum(streams[device] * rate for device, rate in rates.items())
         return max(rates.values(), default=0.0) * self._step_s + tokens_per_s / self._sources * self._each_s
