@@ -47,10 +47,10 @@ class Call:
     status as HTTP (a number) or gRPC (a name) says it, where we have seen it: of gRPC only failures. `refusal` is the
     reason of a refusal, if there was one; it is `answered` once the task has ended that serves it, though text may
     still be made for it, in the background. `wire` writes to the connection past the application, where that is
-    possible. `judging` are judgements of its requests, by the same ids, that come from another process: nothing is
-    answered before they are there. `recorded` tells whether the text was recorded before (None: undecided),
-    `needs_model` that it can't be; so it is until the request's fields have been read. Devices could see its arrival
-    from `posted_s` on (None: from when their schedulers had its requests).
+    possible. `rounds` are the first ones of its beam searches. `judging` are judgements of its requests, by the same
+    ids, that come from another process: nothing is answered before they are there. `recorded` tells whether the text
+    was recorded before (None: undecided), `needs_model` that it can't be; so it is until the request's fields have been
+    read. Devices could see its arrival from `posted_s` on (None: from when their schedulers had its requests).
     """
 
     arrival_s: float
@@ -71,11 +71,19 @@ class Call:
     admitted: dict[str, AdmissionRequest] = field(default_factory=dict)
     choices: dict[str, Choices] = field(default_factory=dict)
     internal_ids: dict[str, str] = field(default_factory=dict)
+    rounds: dict[str, str] = field(default_factory=dict)
     at_end: list[Callable[[], None]] = field(default_factory=list)
 
     def header(self, wanted: str) -> str:
         """Return the value of a header; "" if there is none."""
         return next((text(value) for name, value in self.headers if text(name) == wanted), "")
+
+    def is_later_round(self, id: str) -> bool:
+        """Tell whether a request goes on with a beam search of which there was a round before. vLLM makes each round's
+        beams requests of their own, named SEARCH-ROUND-beam-NUMBER."""
+        name, beam, _ = id.rpartition("-beam-")
+        search, _, round = name.rpartition("-")
+        return bool(beam) and self.rounds.setdefault(search, round) != round
 
     async def judged(self) -> None:
         """Wait for the judgements of its requests. Raise the refusal of one that is refused."""
@@ -118,10 +126,11 @@ def current_call() -> Call | None:
     return _call.get()
 
 
-def arrival_s(clock: WallClock) -> float:
-    """Return the emulated instant at which the current call arrived; now, where there is no call."""
+def arrival_s(clock: WallClock, id: str) -> float:
+    """Return the emulated instant at which a request arrived: with the current call, unless it goes on with a beam
+    search of the call's; now, where there is no call."""
     call = _call.get()
-    return clock.now() if call is None else call.arrival_s
+    return clock.now() if call is None or call.is_later_round(id) else call.arrival_s
 
 
 def choices_of(id: str, n: int) -> Choices:

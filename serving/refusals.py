@@ -24,8 +24,8 @@ OVERLOAD = (Reason.QUEUE, Reason.REQUESTS, Reason.TOKENS, Reason.TTFT)
 
 
 class Refusal(NamedTuple):
-    """A request, of SLO class `slo` if that is known, is not taken on: not before `wait_s` emulated seconds if that is
-    for now, otherwise never, because of a `field` of it."""
+    """A request, counted under the SLO class `slo` if that is known, is not taken on: not before `wait_s` emulated
+    seconds if that is for now, otherwise never, because of a `field` of it."""
 
     reason: Reason
     sentence: str

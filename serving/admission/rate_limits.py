@@ -1,6 +1,7 @@
 """Rate limits: an API key's requests and tokens per minute, and the response headers that report them."""
 
 from dataclasses import dataclass
+from math import ceil
 
 from serving.policies.rate_limit import TokenBucket
 from serving.refusals import Reason
@@ -45,5 +46,10 @@ class RateLimits:
             if bucket is not None:
                 said[f"x-ratelimit-limit-{name}"] = f"{bucket.burst:.0f}"
                 said[f"x-ratelimit-remaining-{name}"] = f"{max(0, int(bucket.level(now_s)))}"
-                said[f"x-ratelimit-reset-{name}"] = f"{bucket.wait_s(bucket.burst, now_s) / speed:.3g}s"
+                said[f"x-ratelimit-reset-{name}"] = _duration(bucket.wait_s(bucket.burst, now_s) / speed)
         return said
+
+
+def _duration(seconds: float) -> str:
+    """Return seconds as OpenAI's headers have them: a decimal without an exponent, never too short."""
+    return f"{ceil(1000 * seconds) / 1000:.3f}".rstrip("0").rstrip(".") + "s"

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from serving.admission.request_options import OptionReader
+from serving.admission.request_options import InvalidOption, OptionReader
 from serving.admission.rules import AdmissionRules
 from serving.admission_request import AdmissionRequest
 from serving.call import Call
 from serving.refusals import Refusal
+from serving.scenario.slo import counted_under
 from serving.security.key_names import KeyNames
 from serving.types import Request
 
@@ -36,11 +37,12 @@ class Admission:
         refusal. Raise `InvalidOption`."""
         asked = self.reader.read(asked, call.headers, extra_args, call.body)
         key, waited_s = self.keys.name_of(call), now_s - call.arrival_s
+        waited_s = 0.0 if call.is_later_round(id) else waited_s
         asked = replace(asked, key=key, waited_s=waited_s, charged=call.counted)
         refusal = self.rules.judge(asked, in_flight + self.set_aside, now_s)
         call.answer |= self.rules.limits_of(key).headers(now_s, self.speed)
         if refusal is not None:
-            return refusal._replace(slo=asked.slo)
+            return refusal._replace(slo=counted_under(asked.slo, asked.ttft_s, asked.tpot_s))
         call.counted += asked.tokens
         self._asides += 1
         call.admitted[id] = asked
@@ -52,9 +54,21 @@ class Admission:
         call.when_ended(lambda: self._settle(asked))
         return asked
 
-    def judge_places(self, n: int, in_flight: int, now_s: float) -> Refusal | None:
-        """Return a refusal if the queue has no room for `n` sequences."""
-        return self.rules.judge_places(n, in_flight + self.set_aside, now_s)
+    def judge_places(self, call: Call | None, n: int, in_flight: int, now_s: float) -> Refusal | None:
+        """Return a refusal if the queue has no room for `n` sequences, of the class that a call has named so far."""
+        refusal = self.rules.judge_places(n, in_flight + self.set_aside, now_s)
+        return refusal and refusal._replace(slo=self._class_of(call))
+
+    def _class_of(self, call: Call | None) -> str:
+        """Return the class under which a call is counted of which nothing more may be read; "" if it names none that
+        there is."""
+        try:
+            asked = self.reader.read(
+                AdmissionRequest(0, 0), call.headers if call else (), {}, call.body if call else {}
+            )
+        except InvalidOption:
+            return ""
+        return counted_under(asked.slo, asked.ttft_s, asked.tpot_s)
 
     def begin(self, admitted: AdmissionRequest, now_s: float) -> None:
         """Convert a sequence's reservation: it is about to be in flight. The caller reports it to the forecast.

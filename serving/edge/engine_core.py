@@ -144,7 +144,8 @@ class EmulatedCore(UtilityCalls):
         await self.gate.passed()
         if self.resources.engine_dead:
             raise GivenUp(ENDED)
-        described = describe(request, admitted, topic, arrival_s(self.clock), self._prefixes)
+        arrived_s = arrival_s(self.clock, request.external_req_id or request.request_id)
+        described = describe(request, admitted, topic, arrived_s, self._prefixes)
         return Flight(
             core_request=request,
             request=described,
@@ -213,7 +214,7 @@ class EmulatedCore(UtilityCalls):
 
     def check_places(self, n: int) -> None:
         """Raise `Overflow` or `Invalid` if the queue has no room for `n` sequences more."""
-        if refusal := self._admission.judge_places(n, self._begun, self.clock.now()):
+        if refusal := self._admission.judge_places(current_call(), n, self._begun, self.clock.now()):
             raise exception_of(self.refuse(refusal), self.clock.speed)
 
     @property

@@ -94,8 +94,10 @@ def check_body(body: Any, places: int) -> None:
         if isinstance(entries, list | dict):
             _check_count(field, len(entries), MOST_CONVERSATIONS if is_batch(field, entries) else most)
     check_scoring(body)
-    tokens = body.get("max_completion_tokens") or body.get("max_tokens")
-    if body.get("use_beam_search") and not (isinstance(tokens, int) and tokens <= MOST_BEAM_TOKENS):
+    # Which of them counts depends on the route, and completions ignore the one that they don't know.
+    limits = [body[name] for name in ("max_tokens", "max_completion_tokens") if body.get(name) is not None]
+    short = bool(limits) and all(isinstance(limit, int) and limit <= MOST_BEAM_TOKENS for limit in limits)
+    if body.get("use_beam_search") and not short:
         raise OutOfBounds("use_beam_search", f"wants `max_tokens`, of at most {MOST_BEAM_TOKENS}.")
     prompts = body.get("prompt")
     if isinstance(prompts, list) and prompts and isinstance(prompts[0], str | list):

@@ -14,6 +14,8 @@ DEFAULT_CLASSES = (
     "standard: ttft_ms=2000, tpot_ms=200, priority=0",
     "batch: priority=1",
 )
+NO_CLASS, OWN_TARGETS = "none", "custom"
+"""What requests without a class are counted under, and those that only name targets of their own."""
 TERMS = {"ttft_ms": float, "tpot_ms": float, "priority": int}
 # As vLLM's own field.
 LEAST_PRIORITY, MOST_PRIORITY = -(2**63), 2**63 - 1
@@ -47,3 +49,8 @@ def _parse(name: str, terms: dict[str, Any], what: str) -> SloClass:
     if not LEAST_PRIORITY <= priority <= MOST_PRIORITY:
         raise TermError(f"{what} has `priority` = {priority} for {name!r}: it must fit in 64 bits.")
     return SloClass(name, terms.get("ttft_ms", NEVER) / 1000, terms.get("tpot_ms", NEVER) / 1000, priority)
+
+
+def counted_under(slo: str, ttft_s: float, tpot_s: float) -> str:
+    """Return the class under which a request is counted that names this one ("" for none) and has these targets."""
+    return slo or (OWN_TARGETS if min(ttft_s, tpot_s) < NEVER else NO_CLASS)

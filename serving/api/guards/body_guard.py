@@ -3,9 +3,11 @@
 import asyncio
 from typing import Any
 
+from serving.admission.request_options import FIELDS
 from serving.api.guards import responses_guard
 from serving.api.guards.json_text import BadJson, parse
 from serving.api.http_errors import send_error
+from serving.call import current_call
 from serving.edge.request_bounds import OutOfBounds, check_body
 from serving.scenario.bound_options import BoundOptions
 
@@ -20,6 +22,8 @@ SMALL_BYTES = 64 << 10
 MOST_OF = {"/tokenize": 160 << 10}
 KINDS = {408: "RequestTimeoutError", 413: "RequestTooLargeError", 503: "ServiceUnavailableError"}
 OURS = "/foreserve/v1/"
+UNREAD = frozenset(("/v1/responses", "/v1/messages", "/inference/v1/generate"))
+"""What makes text and keeps no fields of ours: those of chat and completions are read once vLLM has parsed them."""
 GONE = {"type": "http.disconnect"}
 
 
@@ -52,7 +56,9 @@ class BodyGuard:
                 return
             self._check_route(scope["path"], len(body))
             if is_json(scope["headers"]):
-                self._check(scope["path"], parse(body, self._most_values))
+                parsed = parse(body, self._most_values)
+                self._check(scope["path"], parsed)
+                keep_options(scope["path"], parsed)
         except UnreadBody as unread:
             await refuse(send, unread.status, str(unread))
         except BadJson as bad:
@@ -106,6 +112,13 @@ class BodyGuard:
 def is_json(headers: Any) -> bool:
     """Tell whether a body says that it is JSON; of others vLLM's server complains."""
     return any(name == b"content-type" and b"json" in value.lower() for name, value in headers)
+
+
+def keep_options(path: str, body: Any) -> None:
+    """Keep our fields of a body for its call, where vLLM's own types would drop them."""
+    call = current_call()
+    if call is not None and path in UNREAD and isinstance(body, dict):
+        call.body = {name: body[name] for name in FIELDS if body.get(name) is not None}
 
 
 class BodyReplay:

@@ -46,7 +46,17 @@ def need_of(scope: Any) -> Need:
     if path in PUBLIC and scope.get("method") in READING:
         return Need.NOTHING
     is_client = path in CLIENTS or path in PUBLIC or (path.startswith(INFERENCE) and path not in NOT_CLIENTS)
+    if is_client and is_preflight(scope):
+        return Need.NOTHING
     return Need.API_KEY if is_client else Need.ADMIN_KEY
+
+
+def is_preflight(scope: Any) -> bool:
+    """Tell whether a browser asks what a page from elsewhere may send, which it does without a key: vLLM's middleware
+    answers that, and no route sees it."""
+    if scope.get("method") != "OPTIONS":
+        return False
+    return all(header(scope, name) for name in (b"origin", b"access-control-request-method"))
 
 
 class HttpGuard:
@@ -95,7 +105,7 @@ def _name_in(authority: str) -> str:
 
 def header(scope: Any, wanted: bytes) -> str:
     """Return the first header of a name; empty if there is none."""
-    return next((value.decode("latin-1") for name, value in scope["headers"] if name.lower() == wanted), "")
+    return next((value.decode("latin-1") for name, value in scope.get("headers", ()) if name.lower() == wanted), "")
 
 
 async def refuse(denied: AccessDenial, send: Any) -> None:

@@ -7,12 +7,12 @@ from prometheus_client import CollectorRegistry
 
 from serving.flight import Flight
 from serving.refusals import OVERLOAD, Reason
-from serving.scenario.slo import SloClass
+from serving.scenario.slo import NO_CLASS, OWN_TARGETS, SloClass, counted_under
 from serving.telemetry.metrics.families import Counters, Gauges, Labels
 from serving.telemetry.metrics.in_flight import InFlight
 from serving.types import NEVER
 
-NO_CLASS, OWN_TARGETS, NO_TOPIC = "none", "custom", "unknown"
+NO_TOPIC = "unknown"
 MET, MISSED = "true", "false"
 TEXTS = ("vllm", "recorded")
 RECENT = 256  # requests, whose latencies a status tells
@@ -138,10 +138,7 @@ class ServiceMetrics:
 
 def class_of(flight: Flight) -> str:
     """Return the class under which a request is counted."""
-    if flight.slo:
-        return flight.slo
-    request = flight.request
-    return OWN_TARGETS if min(request.ttft_s, request.tpot_s) < NEVER else NO_CLASS
+    return counted_under(flight.slo, flight.request.ttft_s, flight.request.tpot_s)
 
 
 def missed_by(flight: Flight) -> list[str]:

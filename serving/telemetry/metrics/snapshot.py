@@ -3,10 +3,11 @@
 import numpy as np
 
 from serving.cluster.node import State
+from serving.scenario.slo import NO_CLASS
 from serving.telemetry.metrics import Metrics
 from serving.telemetry.metrics.host import WINDOW_S, HostMetrics
 from serving.telemetry.metrics.requests import DeviceLoad
-from serving.telemetry.metrics.service import MET, MISSED, NO_CLASS
+from serving.telemetry.metrics.service import MET, MISSED
 from serving.telemetry.status import DeviceNow, HostNow, Latency, SloNow, Status
 from serving.types import NEVER
 

@@ -185,3 +185,34 @@ def test_one_that_begins_after_its_call_has_ended_is_refunded_once(ended: str) -
     judge.rules.leave(begin(judge, admitted, "a"), made=500, now_s=0.0)
     taken_on(judge, other := call(), "b", AdmissionRequest(1, 1))
     assert other.answer["x-ratelimit-remaining-tokens"] == str(1000 - 100 - 500 - 2)
+
+
+def test_a_refusal_is_counted_under_the_class_that_its_request_names() -> None:
+    judge = admission()
+    judge.reader = OptionReader(parse_classes(DEFAULT_CLASSES, "`c`"), "standard", ())
+    full = {
+        "standard": judge.judge_places(call(), 1001, 0, 0.0),
+        "batch": judge.judge_places(call(slo="batch"), 1001, 0, 0.0),
+        "": judge.judge_places(call(slo="unheard of"), 1001, 0, 0.0),
+    }
+    assert {refusal.slo for refusal in full.values() if refusal} == set(full)
+    assert judge.judge_places(None, 1, 0, 0.0) is None
+    assert refused(admission(), call(ttft_ms="1"), "a", AdmissionRequest(200, 20)).slo == "custom"
+    assert refused(admission(), call(slo="batch", ttft_ms="1"), "a", AdmissionRequest(200, 20)).slo == "batch"
+
+
+def test_each_round_of_a_beam_search_is_judged_by_its_own_arrival() -> None:
+    judge, one, asked = admission(), call(ttft_ms="2000"), AdmissionRequest(20, 1)
+    for number in range(2):
+        assert isinstance(judge.admit(one, f"cmpl-0-first-beam-{number}", asked, {}, 0, 0.0), AdmissionRequest)
+    # In its first round it is late after five seconds, as whoever else is.
+    assert isinstance(judge.admit(one, "cmpl-1-first-beam-0", asked, {}, 0, 5.0), Refusal)
+    assert isinstance(judge.admit(one, "cmpl-0-second-beam-0", asked, {}, 0, 5.0), AdmissionRequest)
+    assert isinstance(judge.admit(one, "named-by-a-client", asked, {}, 0, 5.0), Refusal)
+
+
+@pytest.mark.parametrize(("speed", "said"), [(0.05, "1200s"), (1.0, "60s"), (1000.0, "0.06s"), (7.0, "8.572s")])
+def test_the_time_until_a_limit_is_whole_again_is_a_plain_number(speed: float, said: str) -> None:
+    limits = RateLimits.of(0, 100_000)
+    limits.charge(False, 100_000, 0.0)
+    assert limits.headers(0.0, speed)["x-ratelimit-reset-tokens"] == said

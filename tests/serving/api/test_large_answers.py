@@ -113,3 +113,19 @@ def test_a_batch_may_name_an_slo_class_as_a_request_does(emulator: ServerProcess
     asked = {"model": MODEL, "max_tokens": 1, "messages": [[{"role": "user", "content": "Hi"}]], "slo": "unheard of"}
     refused = httpx.post(f"{emulator.http_url}{CHAT}/batch", json=asked, timeout=60)
     assert refused.status_code == 400 and "unheard of" in refused.text
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [
+        ("/v1/responses", {"input": "Hi", "max_output_tokens": 16}),
+        ("/v1/messages", {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 16}),
+    ],
+)
+def test_a_response_or_a_message_may_name_an_slo_class_in_its_body(
+    emulator: ServerProcess, path: str, asked: dict[str, object]
+) -> None:
+    said = {"model": MODEL, **asked}
+    refused = httpx.post(f"{emulator.http_url}{path}", json=said | {"slo": "unheard of"}, timeout=60)
+    assert refused.status_code == 400 and "unheard of" in refused.text
+    assert httpx.post(f"{emulator.http_url}{path}", json=said | {"slo": "batch"}, timeout=60).status_code == 200

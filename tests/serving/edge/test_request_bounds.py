@@ -106,7 +106,10 @@ def test_text_is_found_wherever_it_stands() -> None:
     assert unencodable(deep) is not None
 
 
-@pytest.mark.parametrize("body", [{}, {"max_tokens": MOST_BEAM_TOKENS + 1}, {"max_tokens": "all"}])
+@pytest.mark.parametrize(
+    "body",
+    [{}, {"max_tokens": MOST_BEAM_TOKENS + 1}, {"max_tokens": "all"}, {"max_tokens": 2000, "max_completion_tokens": 1}],
+)
 def test_a_beam_is_short(body: dict[str, Any]) -> None:
     with pytest.raises(OutOfBounds, match="use_beam_search"):
         check_body(body | {"use_beam_search": True}, 64)

@@ -303,3 +303,12 @@ def test_the_readme_tells_operators_of_routes_that_are_there(app: FastAPI) -> No
     )
     paths = app.openapi()["paths"]
     assert named - set(paths) == {"/ready"}, "only the one that is not mounted here"
+
+
+def test_a_browser_may_ask_without_a_key_what_a_page_may_send() -> None:
+    headers = [(b"origin", b"https://app.example"), (b"access-control-request-method", b"POST")]
+    asked = {"type": "http", "method": "OPTIONS", "path": "/v1/chat/completions", "headers": headers}
+    assert need_of(asked) is Need.NOTHING
+    assert need_of(asked | {"headers": headers[:1]}) is Need.API_KEY
+    assert need_of(asked | {"method": "POST"}) is Need.API_KEY
+    assert need_of(asked | {"path": "/foreserve/v1/faults"}) is Need.ADMIN_KEY
