@@ -164,7 +164,7 @@ class DeviceSpec(NamedTuple):
         if isinstance(pricer, TracePricer) and self.trace is not None:
             pricer.emulate(self.trace)
             if isinstance(pricer, DraftTracePricer):
-                pricer.choose_by(self.mode_choice.modes(self.load()))
+                pricer.choose_by(self.mode_choice.modes(self.load()), model)
             return pricer
         # From which batch on drafting pays depends on the condition; what HB holds does not.
         found = self.pricer(model, followed)

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from serving.device.engine import Engine
 from serving.device.pricing import StepPrice
@@ -85,6 +86,9 @@ class PendingSteps:
             priced = priced._replace(cost=whole)
         if record is None:
             record = planned_record(engine.device, self._batch, priced, engine.at_s, steps, self._first)
+        elif record.start_s != engine.at_s:
+            # The device has waited for its tokens since the record was made.
+            record = replace(record, start_s=engine.at_s)
         underruns = engine.make(self._batch, priced, record, self._ends_s, late_real_s)
         self._first, self._underway = False, None
         return underruns

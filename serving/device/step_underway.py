@@ -26,8 +26,7 @@ class StepUnderway:
         part = self._cost.times(share)
         self._done = part if self._done is None else self._done.plus(part)
         self._at_s, self._left = self._at_s + share * self._cost.latency_s, self._left - share
-        # What is moved takes longer as the step does.
-        self._cost = cost.times(first / (first - moved_s))
+        self._cost = _after_moves(cost, first / (first - moved_s))
 
     @property
     def priced(self) -> StepPrice:
@@ -46,3 +45,14 @@ class StepUnderway:
             unpublished=first.unpublished,
         )
         return self._priced.at(cost)
+
+
+def _after_moves(cost: StepCost, times: float) -> StepCost:
+    """Return the cost of a step that takes so many times as long by what is moved before it, which takes longer as the
+    step does: in the target's part, as no draft has begun by then."""
+    whole = cost.times(times)
+    seconds, energy = cost.seconds, cost.stage_energy
+    return whole._replace(
+        seconds=seconds._replace(target_s=seconds.target_s + whole.latency_s - cost.latency_s),
+        stage_energy=energy._replace(target_j=energy.target_j + whole.energy_j - cost.energy_j),
+    )

@@ -78,10 +78,11 @@ class DraftTracePricer(TracePricer):
         super().__init__(trace, choices)
         self._drafter, self._expected, self._modes = drafter, expected, modes
 
-    def choose_by(self, modes: Modes) -> None:
-        """Choose the mode of each step by other `modes`, as the device's condition has changed."""
+    def choose_by(self, modes: Modes, expected: StepModel) -> None:
+        """Choose the mode of each step by other `modes` and what is `expected`, as the device's condition has
+        changed."""
         modes.go_on_from(self._modes)
-        self._modes = modes
+        self._modes, self._expected = modes, expected
 
     def emulate(self, trace: TracedDevice) -> None:
         super().emulate(trace)

@@ -75,3 +75,12 @@ def test_what_a_mode_has_no_use_for_is_told_once(mode: str, unused: str) -> None
 def test_a_context_below_the_shortest_is_told_of_by_itself() -> None:
     [sentence] = told(Scenario(max_model_len=512), most=16, max_context=512)
     assert sentence == "elmoe3d-8gb drafts where that is faster: in batches at 512 tokens from 2 on (mode tau)."
+
+
+def test_devices_that_share_their_slow_tier_draft_sooner_and_the_sentence_says_when() -> None:
+    alone, shared = (Scenario(hardware="elmoe3d-4gb", devices=4, shared_ext=count) for count in (1, 4))
+    [sentence] = told(shared, max_context=1024)
+    assert "in batches at 1k of 1 to " in sentence
+    assert sentence.endswith(" (mode tau), while all 4 that share its slow tier are busy.")
+    assert "in batches at 1k of 4 to " in told(alone, max_context=1024)[0]
+    assert told(Scenario(devices=4, shared_ext=4, tau=4)) == told(Scenario(tau=4))

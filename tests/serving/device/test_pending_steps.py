@@ -45,3 +45,21 @@ def test_steps_prepared_together_are_those_prepared_one_by_one(
     assert records(together, outputs, cut) == alone
     ends_s = [record.start_s + record.latency_s for record in alone]
     assert [record.start_s for record in alone[1:]] == pytest.approx(ends_s[:-1], rel=1e-12)
+
+
+def test_steps_after_a_wait_for_tokens_are_recorded_when_they_begin() -> None:
+    bench = Bench(VirtualClock(), [Request("a", 0.0, 100, 12)])
+    engine = bench.driver.engine
+    while not bench.ended:
+        steps, made = PendingSteps(engine, engine.plan(engine.at_s), leaps=False), 0
+        going = True
+        while going:
+            steps.make()
+            made += 1
+            if made == 2:
+                # As a driver does whose token source was behind, amid steps that are recorded already.
+                engine.at_s += 5.0
+            going = steps.advance()
+    assert engine.at_s > 5.0 and len(bench.releases) > 5
+    for release in bench.releases:
+        assert release.record is not None and release.record.start_s == release.start_s

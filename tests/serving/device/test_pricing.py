@@ -8,11 +8,13 @@ import msgspec
 import numpy as np
 import pytest
 
+from device_model.condition import Condition
 from device_model.load import load_device
 from device_model.specs.spec import DeviceError
 from device_model.speculation import mean_accepted
 from device_model.step import StepPlan
 from serving.clock import VirtualClock
+from serving.device.device_spec import DeviceSpec
 from serving.device.engine import Engine
 from serving.device.live_driver import LiveDriver
 from serving.device.live_routes import LiveRoutes
@@ -23,9 +25,10 @@ from serving.device.token_buffer import TokenBuffer
 from serving.device.traced_pricing import TracePricer, check_trace
 from serving.policies.modes import Modes
 from serving.policies.step_options import PLAIN, StepOptions
-from serving.scenario.scenario import BUNDLED_MODEL
+from serving.scenario.scenario import BUNDLED_MODEL, Scenario
 from serving.scheduler.config import Limits
 from serving.scheduler.scheduler import Scheduler
+from serving.simulation.simulator import recorded
 from serving.token_model.route_format import format_of
 from serving.types import Batch, Chunk, Request
 from serving.usage_error import UsageError
@@ -337,3 +340,26 @@ def test_what_is_spilled_or_fetched_takes_its_time_and_energy_before_the_step() 
     assert first.cost.latency_s - alone.cost.latency_s == pytest.approx(bytes_moved / FULL_SPEED, rel=1e-6)
     assert first.cost.traffic.ext_bytes - alone.cost.traffic.ext_bytes == pytest.approx(bytes_moved)
     assert first.cost.energy_j > alone.cost.energy_j and others == rest
+
+
+def test_a_traced_device_weighs_modes_in_the_condition_that_it_is_in() -> None:
+    scenario = Scenario(draft="elastic", residency="trace", mode="cost")
+    spec = DeviceSpec.of(scenario, scenario.members[0])
+    half = spec.in_condition(Condition(hb_share=0.5))
+    priced = half.repriced(spec.pricer(spec.load(), recorded), half.load(), recorded)
+    sequences = 64
+    batch = Batch(
+        [str(number) for number in range(sequences)],
+        [1] * sequences,
+        [1024] * sequences,
+        [True] * sequences,
+        0.0,
+        horizon=4,
+        released=[10] * sequences,
+        remaining=[100] * sequences,
+        seeds=list(range(sequences)),
+        topics=[""] * sequences,
+    )
+    chosen = [next(pricer.price(batch, 101e9)).depth for pricer in (priced, half.pricer(half.load(), recorded))]
+    # With all of HB it would draft.
+    assert chosen == [PLAIN, PLAIN]

@@ -18,11 +18,22 @@ from serving.device.pricing import StepPrice
 from serving.device.slow_tier import SlowTier
 from serving.device.step_underway import StepUnderway
 from serving.device.token_buffer import TokenBuffer
+from serving.policies.step_options import StepOptions
 from serving.types import Batch, Done, Release
 
 PLAN = StepPlan.of((1, 500), (64, 0))
-HEALTHY = next(iter(load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b").probe(PLAN)))
-SLOW = next(iter(load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", None, Condition(ext_share=0.01)).probe(PLAN)))
+
+
+def costs(draft: str | None, condition: Condition) -> StepCost:
+    """A step in a condition, of a device that drafts as its draft was calibrated, if it has one."""
+    options = StepOptions(load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", draft, condition))
+    plan = StepPlan.of((1, 500), (1, 900)) if draft else PLAN
+    [option] = options.price(plan, 1, None, (options.calibrated,))
+    return option.costs.first
+
+
+HEALTHY, SLOW = (costs(None, Condition(ext_share=share)) for share in (1.0, 0.01))
+DRAFTING = tuple(costs("elastic", Condition(ext_share=share)) for share in (1.0, 0.01))
 
 
 def test_a_step_in_which_nothing_changes_is_what_it_was() -> None:
@@ -42,29 +53,35 @@ def test_the_rest_is_made_at_the_new_pace() -> None:
 
 @given(
     changes=st.lists(st.tuples(st.floats(-1.0, 200.0), st.booleans()), max_size=6),
-    moved=st.floats(0.0, 0.5),
+    moved=st.floats(0.0, 3.0),
+    conditions=st.sampled_from([(HEALTHY, SLOW), DRAFTING]),
 )
-def test_whenever_it_changes_a_step_is_one_step(changes: list[tuple[float, bool]], moved: float) -> None:
+def test_whenever_it_changes_a_step_is_one_step(
+    changes: list[tuple[float, bool]], moved: float, conditions: tuple[StepCost, StepCost]
+) -> None:
     """It takes between what it would take at its quickest and at its slowest, no time runs back, and all adds up."""
-    moved_s = moved * HEALTHY.latency_s
-    first = HEALTHY._replace(
-        latency_s=HEALTHY.latency_s + moved_s,
-        seconds=HEALTHY.seconds._replace(target_s=HEALTHY.seconds.target_s + moved_s),
+    fast, slow = conditions
+    moved_s = moved * fast.latency_s
+    first = fast._replace(
+        latency_s=fast.latency_s + moved_s,
+        seconds=fast.seconds._replace(target_s=fast.seconds.target_s + moved_s),
     )
     underway = StepUnderway(5.0, StepPrice(first, moved_s=moved_s, swap_s=0.5 * moved_s, swap_j=0.1 * first.energy_j))
     for at, healthy in sorted(changes):
-        at_s = 5.0 + at * HEALTHY.latency_s
+        at_s = 5.0 + at * fast.latency_s
         if at_s >= underway.end_s:
             break
-        underway.reprice(at_s, HEALTHY if healthy else SLOW)
+        underway.reprice(at_s, fast if healthy else slow)
         assert underway.end_s >= at_s
-    slowest = SLOW.latency_s * first.latency_s / HEALTHY.latency_s
+    slowest = slow.latency_s * first.latency_s / fast.latency_s
     assert first.latency_s * 0.999 <= underway.end_s - 5.0 <= slowest * 1.001
     priced = underway.priced
     assert sum(priced.cost.seconds) == pytest.approx(priced.cost.latency_s)
     assert priced.cost.latency_s == pytest.approx(underway.end_s - 5.0)
     assert priced.cost.traffic == first.traffic
-    assert 0 <= priced.moved_s <= priced.cost.seconds.target_s
+    assert 0 <= priced.moved_s <= priced.cost.seconds.target_s * (1 + 1e-9)
+    drafts_s = sorted((fast.seconds.draft_s, slow.seconds.draft_s))
+    assert drafts_s[0] * 0.999 <= priced.cost.seconds.draft_s <= drafts_s[1] * 1.001
     assert priced.swap_s == pytest.approx(0.5 * priced.moved_s)
     assert priced.swap_j == pytest.approx(0.1 * priced.cost.energy_j)
 
