@@ -1,30 +1,15 @@
 """Step times: a device's seconds per step, interpolated from a few probes of its model made beforehand."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
-from typing import NamedTuple
 
 from device_model.step import DeviceModel, StepPlan
+from serving.policies.prompt_pace import Curve, doubling
 
 # Contexts at which decoding is probed; between them its time is taken for linear.
 CONTEXTS = (1, 256, 1024, 4096, 16384, 65536, 262144)
 
 # Curves that are kept, each of a number of sequences.
 MOST_KEPT = 1024
-
-
-class Curve(NamedTuple):
-    """A piecewise linear function through known points, extended beyond them."""
-
-    points: Sequence[float]
-    values: Sequence[float]
-
-    def __call__(self, x: float) -> float:
-        """Return the value at `x`."""
-        right = min(max(bisect_right(self.points, x), 1), len(self.points) - 1)
-        left = right - 1
-        slope = (self.values[right] - self.values[left]) / (self.points[right] - self.points[left])
-        return self.values[left] + slope * (x - self.points[left])
 
 
 class Pace:
@@ -72,11 +57,6 @@ class Pace:
     def reading_s(self, decoding: float, context: float) -> float:
         """Return the seconds that reading the contexts adds to a step."""
         return self.decode_s(decoding, context) - self.decode_s(decoding, 1)
-
-
-def doubling(last: int) -> list[int]:
-    """Return 1, 2, 4, ... and `last`; at least two numbers."""
-    return [*(1 << i for i in range(max(last - 1, 1).bit_length())), max(last, 2)]
 
 
 def _probe(device: DeviceModel, *sequences: tuple[int, int]) -> float:

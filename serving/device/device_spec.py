@@ -25,6 +25,7 @@ from serving.device.slow_tier import LEASE_S
 from serving.device.traced_pricing import DraftTracePricer, TracePricer
 from serving.policies.placed_plan import Mix
 from serving.policies.placement import ALWAYS, LRU, OWN_SWAP, PUBLISHED, ExpertPlacement
+from serving.policies.prompt_pace import Curve, PromptPace, doubling
 from serving.policies.step_options import EXECUTED, PLAIN, StepModel, StepOptions
 from serving.scenario.faults import NAMED, Fault
 from serving.scenario.fleet import FleetError, Member
@@ -38,23 +39,26 @@ USAGE = "experts_by_topic.json"
 
 # A lone request's context, by which devices are told apart in speed.
 TYPICAL_CONTEXT = 1024
-# Prompts whose times tell what others take: the law between them is nearly a line.
-SHORT, LONG = 256, 1024
+# Chunks of prompts whose times tell what others take. GPUs leap behind some powers of two, where no CUDA graph holds a
+# step any more.
+CHUNKS_PROBED = [tokens for power in doubling(1 << 15) for tokens in dict.fromkeys((power, power + (power >= 64)))]
+# A chunk of so many tokens, behind as many, tells what it takes to read those before it: of fewer, what a GPU's host
+# takes for the step may be longer.
+READING = 8192
 
 
 class DeviceLimits(NamedTuple):
     """A device's figures for admission and scheduling: tokens that its KV cache holds, tokens that may be spilled
     beside it, the longest context, LPDDR bandwidth when nothing throttles it (bytes/s), seconds per decoded token of a
-    lone request, prefill seconds of a prompt (`prefill_base_s` + tokens x `prefill_token_s`), the deepest draft,
-    whether its engine plans a step while the one before it runs, and the watts that it draws whatever it does."""
+    lone request, the seconds of prompts by themselves, the deepest draft, whether its engine plans a step while the
+    one before it runs, and the watts that it draws whatever it does."""
 
     kv_capacity_tokens: int
     spill_tokens: int
     max_context_tokens: int
     ext_bytes_per_s: float
     token_s: float
-    prefill_base_s: float
-    prefill_token_s: float
+    prompts: PromptPace
     deepest: int
     schedules_ahead: bool
     static_w: float
@@ -198,7 +202,6 @@ class DeviceSpec(NamedTuple):
         fastest = max(
             option.tokens_per_s for option in step_options.price(plan, depths=sorted({PLAIN, step_options.calibrated}))
         )
-        base_s, token_s = prefill_pace_s(device)
         most, spill = device.kv_capacity_among(self.sharers), 0
         if self.kv_tier != ALL_TIERS:
             most, spill = device.kv_capacity_in_hb_tokens, most - device.kv_capacity_in_hb_tokens
@@ -212,8 +215,7 @@ class DeviceSpec(NamedTuple):
             max_context_tokens=device.max_context_tokens,
             ext_bytes_per_s=device.ext_bytes_per_s / self.condition.ext_share,
             token_s=1.0 / fastest,
-            prefill_base_s=base_s,
-            prefill_token_s=token_s,
+            prompts=prompt_pace(device),
             deepest=step_options.deepest,
             schedules_ahead=device.schedules_ahead,
             static_w=device.static_w,
@@ -237,11 +239,16 @@ class DeviceSpec(NamedTuple):
         return read_usage(Path(self.token_model) / USAGE)
 
 
-def prefill_pace_s(device: RooflineDevice) -> tuple[float, float]:
-    """Return the prefill seconds of a prompt by itself: those that any takes, and those of each token."""
-    short_s, long_s = (float(device.probe(StepPlan.of((tokens, 0))).latency_s[0]) for tokens in (SHORT, LONG))
-    token_s = max(0.0, (long_s - short_s) / (LONG - SHORT))
-    return max(0.0, short_s - SHORT * token_s), token_s
+def prompt_pace(device: RooflineDevice) -> PromptPace:
+    """Return the seconds of prompts by themselves, by a few probes of the device."""
+
+    def seconds(tokens: int, context: int = 0) -> float:
+        return float(device.probe(StepPlan.of((tokens, context))).latency_s[0])
+
+    chunks = CHUNKS_PROBED
+    read = min(READING, max(1, device.max_context_tokens // 2))
+    reading_s = (seconds(read, read) - seconds(read)) / read**2
+    return PromptPace(Curve(chunks, [seconds(tokens) for tokens in chunks]), reading_s)
 
 
 def check_shared(rates: Sequence[float], sharers: int) -> None:

@@ -13,8 +13,7 @@ def limits_of(scenario: Scenario, device_limits: DeviceLimits) -> Limits:
         device_limits.kv_capacity_tokens,
         scenario.block_tokens,
         device_limits.spill_tokens,
-        device_limits.prefill_base_s,
-        device_limits.prefill_token_s,
+        device_limits.prompts,
     )
 
 

@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 from serving.policies.fairness import FairQueue
+from serving.policies.prompt_pace import NO_TIME, PromptPace
 from serving.policies.waiting_queue import Terms, WaitingQueue
 
 BATCHING = tuple(
@@ -29,8 +30,7 @@ class Limits:
     """A device's capacity in its present condition: sequences and tokens of one step, and tokens of the KV cache, in
     blocks.
 
-    `spill_tokens`: room beside the KV cache for spilled tokens. A prompt takes `prefill_base_s` a chunk + tokens x
-    `prefill_token_s`, in emulated seconds.
+    `spill_tokens`: room beside the KV cache for spilled tokens. `prompts`: the emulated seconds of prompts.
     """
 
     max_num_seqs: int
@@ -38,8 +38,7 @@ class Limits:
     kv_capacity_tokens: int
     block_tokens: int = 16
     spill_tokens: int = 0
-    prefill_base_s: float = 0.0
-    prefill_token_s: float = 0.0
+    prompts: PromptPace = NO_TIME
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +79,7 @@ class SchedulerRules:
 
 def prefill_s(limits: Limits, rules: SchedulerRules, tokens: int) -> float:
     """Return the emulated seconds that a device takes for a prompt of `tokens` tokens, each chunk of it a step."""
-    chunks = -(-tokens // rules.prefill_chunk) if rules.prefill_chunk else 1
-    return chunks * limits.prefill_base_s + tokens * limits.prefill_token_s
+    return limits.prompts.prompt_s(tokens, most_prompt_tokens(limits, rules))
 
 
 def most_prompt_tokens(limits: Limits, rules: SchedulerRules) -> int:

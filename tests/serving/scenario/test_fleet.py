@@ -178,7 +178,7 @@ def test_a_fault_leaves_what_it_says() -> None:
     hb = limits_of(spec.in_condition(Fault("hb", 0.5).condition))
     assert hb.kv_capacity_tokens < sound.kv_capacity_tokens and hb.token_s > sound.token_s
     slow = limits_of(spec.in_condition(Fault("lpddr", 0.5).condition))
-    assert slow.prefill_base_s > 1.5 * sound.prefill_base_s
+    assert slow.prompts.prompt_s(1, 1) > 1.5 * sound.prompts.prompt_s(1, 1)
 
 
 def test_a_law_that_nothing_obeys_is_refused() -> None:

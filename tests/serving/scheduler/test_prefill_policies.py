@@ -12,6 +12,7 @@ from device_model.load import load_device
 from serving.device.pricing import ModelPricer
 from serving.device.slow_tier import SlowTier
 from serving.policies.modes import Modes
+from serving.policies.prompt_pace import Curve, PromptPace
 from serving.policies.step_options import StepOptions
 from serving.scheduler.config import PREEMPTION, PREFILL, Limits, SchedulerRules, prefill_s
 from serving.scheduler.scheduler import Scheduler
@@ -140,7 +141,7 @@ def test_room_for_spilled_tokens_is_free_again_once_they_have_gone(aborted: bool
 
 
 def test_in_another_condition_prompts_take_as_long_as_they_do_there() -> None:
-    limits = replace(ROOM, max_num_seqs=1, prefill_base_s=1.0)
+    limits = replace(ROOM, max_num_seqs=1, prompts=PromptPace(Curve((0, 1), (1.0, 1.0))))
 
     def first(now: Limits) -> list[str]:
         scheduler = Scheduler(limits, SchedulerRules("slo-aware"))
@@ -149,7 +150,8 @@ def test_in_another_condition_prompts_take_as_long_as_they_do_there() -> None:
             scheduler.submit(Request(id, 0.0, 8, 1, ttft_s=ttft_s))
         return scheduler.plan(0.0, 0.0, -1.0, Done()).ids
 
-    assert (first(limits), first(replace(limits, prefill_base_s=9.0))) == (["late"], ["in time"])
+    slower = replace(limits, prompts=PromptPace(Curve((0, 1), (9.0, 9.0))))
+    assert (first(limits), first(slower)) == (["late"], ["in time"])
 
 
 def test_with_less_room_after_a_fault_sequences_leave_until_the_rest_fits() -> None:
@@ -237,9 +239,13 @@ def test_what_each_prefill_policy_does_to_tokens_in_between_and_to_the_first() -
 
 def test_a_prompt_takes_what_its_chunks_take() -> None:
     """Each streams the experts anew."""
-    limits = Limits(8, 8192, 10_000, prefill_base_s=0.2, prefill_token_s=1e-4)
-    assert prefill_s(limits, SchedulerRules(prefill_chunk=100), 250) == pytest.approx(3 * 0.2 + 0.025)
+    pace = PromptPace(Curve((0, 1000), (0.2, 0.3)), reading_s=1e-6)
+    limits = Limits(8, 8192, 10_000, prompts=pace)
+    in_chunks = 3 * 0.2 + 0.025 + 1e-6 * (100 * 100 + 50 * 200)
+    assert prefill_s(limits, SchedulerRules(prefill_chunk=100), 250) == pytest.approx(in_chunks)
     assert prefill_s(limits, SchedulerRules(), 250) == pytest.approx(0.225)
+    # A step computes no more than it may, whether chunks are asked for or not.
+    assert prefill_s(replace(limits, max_num_batched_tokens=100), SchedulerRules(), 250) == pytest.approx(in_chunks)
 
 
 KNOWN = [1, 2, 3, 4]
