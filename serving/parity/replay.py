@@ -1,6 +1,7 @@
 """Replay in virtual time: the live arrivals, each on the device that served it live."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from serving.policies.routing import FleetView, RoutingPolicy
 from serving.scenario.scenario import Scenario
@@ -37,7 +38,10 @@ def replay(
     """
     ordered = sorted(flights, key=lambda each: (instead_s.get(each.id, each.arrival_s), each.place))
     homes = {each.id: each.device for each in ordered}
+    # The server's log has keys by their names, of which it knows each.
+    names = sorted({each.request.key for each in ordered} - {""})
+    named = replace(scenario, api_keys=tuple(names), api_key_file="")
     requests = [each.arriving(instead_s.get(each.id)) for each in ordered]
     policy = LiveChoices(homes, scenario.router_spec.policy())
-    outcomes, records = Simulator(scenario, leaps=False, policy=policy).serve(requests)
+    outcomes, records = Simulator(named, leaps=False, policy=policy).serve(requests)
     return {outcome.request.id: outcome for outcome in outcomes}, records

@@ -2,7 +2,8 @@
 
 Each key has a counter of the tokens that it was served, an output token counting twice as a prompt's. The next request
 is of the key with the lowest counter among those that wait; which one of that key, the batching policy says. A key that
-comes back after it had nothing to do is lifted to the lowest counter of the others: idleness earns no credit.
+comes back after it had nothing to do is lifted to the lowest counter of the others, or where these have nothing to do
+either, to that of the last that had: idleness earns no credit.
 """
 
 from collections import Counter
@@ -24,6 +25,8 @@ class FairQueue:
         self._served: dict[str, float] = {}
         self._running: Counter[str] = Counter()
         self._waiting: Counter[str] = Counter()
+        # The counter of the key that was last to have nothing to do any more.
+        self._last = 0.0
 
     def __len__(self) -> int:
         return self._waiting.total()
@@ -34,7 +37,7 @@ class FairQueue:
             self._queues[key] = self._make()
         if not self._busy(key):
             others = [self._served[each] for each in {*self._waiting, *self._running} if self._busy(each)]
-            self._served[key] = max(self._served.get(key, 0.0), min(others, default=0.0))
+            self._served[key] = max(self._served.get(key, 0.0), min(others, default=self._last))
         self._queues[key].push(request)
         self._waiting[key] += 1
 
@@ -43,6 +46,7 @@ class FairQueue:
         self._waiting[request.key] -= 1
         if not self._waiting[request.key]:
             del self._waiting[request.key]
+            self._note_idle(request.key)
 
     def first(self, at_s: float, running: Counter[str]) -> Request | None:
         for key in sorted(self._waiting, key=self._served.__getitem__):
@@ -67,6 +71,11 @@ class FairQueue:
         self._running[request.key] -= 1
         if not self._running[request.key]:
             del self._running[request.key]
+            self._note_idle(request.key)
+
+    def _note_idle(self, key: str) -> None:
+        if not self._busy(key):
+            self._last = self._served[key]
 
     def _busy(self, key: str) -> bool:
         return self._waiting[key] > 0 or self._running[key] > 0

@@ -12,6 +12,11 @@ from typing import Protocol
 
 from serving.types import NEVER, Request
 
+# What one that stands in line is ordered by: its key, its arrival, and how many had come.
+Entry = tuple[float, float, int, Request]
+# So many that have left a line are no trouble.
+FEW = 16
+
 
 class Terms:
     """A batching policy's parameters. `patience_s`: emulated seconds for which a request without a deadline may be
@@ -63,11 +68,11 @@ class WaitingQueue(Protocol):
 
 class PriorityHeap:
     """Requests in the order of a key, of those with the same the first that came. All takes at most the logarithm of
-    their number, but for those that left out of turn: they are dropped when they come up."""
+    their number, but for those that left out of turn: they are dropped when they come up, or once they are the most."""
 
     def __init__(self, key: Callable[[Request], float]) -> None:
         self.key = key
-        self._heap: list[tuple[float, float, int, Request]] = []
+        self._heap: list[Entry] = []
         self._here: dict[str, int] = {}
         self._pushed = 0
 
@@ -82,6 +87,10 @@ class PriorityHeap:
         self._pushed += 1
         self._here[request.id] = self._pushed
         heapq.heappush(self._heap, (self.key(request), request.arrival_s, self._pushed, request))
+        # Those that left out of turn may never come up: where all are served by another line, say.
+        if len(self._heap) > 2 * len(self._here) + FEW:
+            self._heap = [each for each in self._heap if self._is_here(each)]
+            heapq.heapify(self._heap)
 
     def remove(self, request: Request) -> None:
         """Leave the line, from any place in it; nothing for one that is not in it."""
@@ -89,7 +98,7 @@ class PriorityHeap:
 
     def first(self) -> Request | None:
         """Return the first request in line; None if there is none."""
-        while self._heap and self._here.get(self._heap[0][3].id) != self._heap[0][2]:
+        while self._heap and not self._is_here(self._heap[0]):
             heapq.heappop(self._heap)
         return self._heap[0][3] if self._heap else None
 
@@ -97,3 +106,7 @@ class PriorityHeap:
         """Return the first request, if its key, an instant, is not after `at_s`."""
         first = self.first()
         return first if first is not None and self.key(first) <= at_s else None
+
+    def _is_here(self, entry: Entry) -> bool:
+        _, _, place, request = entry
+        return self._here.get(request.id) == place

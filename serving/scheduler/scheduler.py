@@ -95,8 +95,7 @@ class Scheduler:
         """Stop planning, after what was `done` of the last batch; return how many tokens each request has had."""
         self._advance(done)
         self._part()
-        there = (*self.running.values(), *self._waiting.values())
-        return {sequence.id: sequence.released for sequence in there}
+        return {each.id: each.released for each in (*self.running.values(), *self._waiting.values())}
 
     def _advance(self, done: Done) -> None:
         batch, self._batch = self._batch, None
@@ -153,8 +152,10 @@ class Scheduler:
             self._apart = self._together.part() | self._apart
 
     def _compose(self, at_s: float) -> Step:
-        """Compose the next step by the prefill policy."""
+        """Compose the next step by the prefill policy, once who is beyond the KV cache's room has left."""
         step = Step(self.limits.max_num_batched_tokens, most_prompt_tokens(self.limits, self.rules))
+        while self.kv.free < 0 and len(self.running) > 1:
+            self._preempt(step)
         if self.rules.prefill == MIXED:
             self._go_on_all(step)
             self._admit(at_s, step)
@@ -175,7 +176,7 @@ class Scheduler:
         together, kv = self._together, self.kv
         if members := len(together):
             wanted = together.wanted()
-            if members <= step.tokens and (wanted <= max(kv.free, 0) or len(self.running) == 1):
+            if members <= step.tokens and (wanted <= kv.free or len(self.running) == 1):
                 together.give()
                 kv.take(wanted)
                 step.together, step.tokens = members, step.tokens - members
@@ -200,12 +201,11 @@ class Scheduler:
     def _find_room(self, sequence: Sequence, tokens: int, step: Step) -> bool:
         """Make KV room for `tokens`, preempting others; False if it was preempted itself. A lone sequence gets it."""
         blocks, kv = self.kv.blocks(tokens), self.kv
-        while sequence.id in self.running and len(self.running) > 1 and blocks - sequence.held.blocks > max(kv.free, 0):
+        while sequence.id in self.running and len(self.running) > 1 and blocks - sequence.held.blocks > kv.free:
             self._preempt(step)
-        if sequence.id not in self.running:
-            return False
-        self._grow(sequence, tokens)
-        return True
+        if sequence.id in self.running:
+            self._grow(sequence, tokens)
+        return sequence.id in self.running
 
     def _grow(self, sequence: Sequence, tokens: int) -> None:
         self.kv.grow(sequence.held, tokens)

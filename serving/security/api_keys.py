@@ -8,6 +8,7 @@ import logging
 import os
 import stat
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 from serving.process.hidden_arguments import MASK
@@ -119,4 +120,10 @@ def _checked(key: str, what: str, *options: str) -> str:
 
 def _warn_if_open(path: Path, about: os.stat_result) -> None:
     if stat.S_ISREG(about.st_mode) and about.st_mode & stat.S_IROTH:
-        log.warning("%s can be read by every user of this machine: `chmod 600` it.", path)
+        _warn(path)
+
+
+@cache
+def _warn(path: Path) -> None:
+    """Warn of a file once, though a study reads it for each of its points."""
+    log.warning("%s can be read by every user of this machine: `chmod 600` it.", path)

@@ -32,7 +32,8 @@ class Outcome:
     """The result of one request; instants in emulated seconds.
 
     Its tokens are entries `begins` to `ends` of the device's `timeline`, if that is kept; `before_s` are the instants
-    of those from a device that was lost. A refused request has the reason, `refused`, and no instants.
+    of those from a device that was lost. A refused request has the reason, `refused`, and no instants. `key` is what
+    the workload calls its key, and `request` has it if the server knows it.
     """
 
     request: Request
@@ -46,6 +47,7 @@ class Outcome:
     ends: int = 0
     before_s: tuple[float, ...] = ()
     refused: Reason | None = None
+    key: str = ""
 
     @property
     def tokens_s(self) -> list[float]:
@@ -134,9 +136,9 @@ class VirtualNode(VirtualDriver):
         engine = Engine(index, planner=self.scheduler, pricer=pricer, tier=tier, tokens=tokens, sink=self._note)
         super().__init__(engine, tokens, self.outcomes, leaps)
 
-    def submit(self, request: Request) -> Outcome:
+    def submit(self, request: Request, key: str = "") -> Outcome:
         """Queue a request that arrives; return its outcome, which fills up as the run goes on."""
-        outcome = Outcome(request, self.index, self._timeline)
+        outcome = Outcome(request, self.index, self._timeline, key=key)
         self._observer.on_begin(outcome)
         self._take(request, outcome, request.arrival_s)
         return outcome

@@ -13,6 +13,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import msgspec
+
 from device_model.specs.spec import DeviceError
 from serving.admission.forecast_feed import ForecastFeed
 from serving.admission.rules import AdmissionRules
@@ -27,6 +29,7 @@ from serving.policies.step_options import StepOptions
 from serving.scenario.active_faults import ActiveFaults, Effect, FaultAction, tier_of
 from serving.scenario.faults import Fault, FaultEvent
 from serving.scenario.scenario import Scenario
+from serving.security.api_keys import api_keys
 from serving.simulation.fault_timeline import FaultTimeline
 from serving.simulation.node import NOWHERE, Outcome, VirtualBroadcast, VirtualDevice, VirtualNode, VirtualObserver
 from serving.simulation.recorded_texts import recorded
@@ -107,7 +110,8 @@ class Simulator:
         self._router = Router(policy or scenario.router_spec.policy())
         self._context = context_held(scenario, fleet)
         rules = AdmissionRules.of(scenario, self._context, forecasts)
-        self._admission, self._ends = VirtualAdmission(rules, scenario.api_keys), EndQueue(self._router)
+        self._admission, self._ends = VirtualAdmission(rules), EndQueue(self._router)
+        self._keys = frozenset(api_keys(scenario))
         observers: list[Observer[Outcome, VirtualDevice]] = [self._ends, self._admission, *filter(None, [observer])]
         if forecasts:
             observers.append(ForecastFeed(rules.forecast, scenario, lambda: self._now_s))
@@ -137,13 +141,16 @@ class Simulator:
 
     def submit(self, request: Request) -> Outcome:
         """Submit a request at its arrival, which devices have come to; return its outcome."""
-        self._now_s = request.arrival_s
+        self._now_s, key = request.arrival_s, request.key
+        if key and key not in self._keys:
+            # As on a server: without keys it knows all clients as one.
+            request = msgspec.structs.replace(request, key="")
         if refusal := self._admission.refusal(request, request.arrival_s):
-            refused = Outcome(request, NOWHERE, [], refused=refusal.reason)
+            refused = Outcome(request, NOWHERE, [], refused=refusal.reason, key=key)
             self._observer.on_refusal(refusal, refused)
             return refused
         node = self.nodes[self._router.choose(request)]
-        due, outcome = node.due, node.submit(request)
+        due, outcome = node.due, node.submit(request, key)
         if node.due != due:
             self._await(node)
         return outcome

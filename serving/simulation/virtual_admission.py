@@ -1,7 +1,5 @@
 """Admission in virtual time: refuses requests by the rules of a server's edge."""
 
-from collections.abc import Collection
-
 from serving.admission.rules import AdmissionRules
 from serving.admission_request import AdmissionRequest
 from serving.refusals import Refusal
@@ -11,17 +9,15 @@ from serving.types import NEVER, Request
 
 
 class VirtualAdmission(VirtualObserver):
-    """Judges requests by `rules`; `keys` are the server's own. Counts the requests in flight."""
+    """Judges requests by `rules`, their keys being those that the server knows. Counts the requests in flight."""
 
-    def __init__(self, rules: AdmissionRules, keys: Collection[str]) -> None:
-        self._rules, self._keys = rules, keys
+    def __init__(self, rules: AdmissionRules) -> None:
+        self._rules = rules
         self._in_flight = 0
 
     def refusal(self, request: Request, now_s: float) -> Refusal | None:
         """Return the refusal of a request that arrives at `now_s`; charge its key and return None if it is admitted."""
-        # Without keys of its own a server knows all clients as one.
-        key = request.key if request.key in self._keys else ""
-        asked = AdmissionRequest(request.prompt_tokens, request.max_tokens, key=key, ttft_s=request.ttft_s)
+        asked = AdmissionRequest(request.prompt_tokens, request.max_tokens, key=request.key, ttft_s=request.ttft_s)
         return self._rules.judge(asked, self._in_flight, now_s)
 
     def on_begin(self, flight: Outcome) -> None:

@@ -16,6 +16,7 @@ from serving.policies.step_options import EXECUTED
 from serving.scenario.scenario import BUNDLED_MODEL, Scenario, token_model_of
 from serving.scenario.scenario_error import ScenarioError
 from serving.scenario.scenario_file import changed
+from serving.security.api_keys import api_keys, digest
 from serving.simulation.recorded_routes import FILE as ROUTES
 from serving.study.axes import Settings
 from serving.study.code_digest import code_digest
@@ -72,7 +73,7 @@ class Point:
         """Return the key that the point's run has if it is made by code of that digest."""
         told = changed(self.scenario_keys), self.workload.values
         decides = msgspec.json.encode((*told, self.load, self.seed, self.requests, self._judged), order="deterministic")
-        return hashlib.sha256(decides + _files(self) + code.encode()).hexdigest()[:16]
+        return hashlib.sha256(decides + _files(self) + _api_keys(self) + code.encode()).hexdigest()[:16]
 
     @property
     def _judged(self) -> list[str]:
@@ -154,6 +155,16 @@ def _hardware_files(point: Point) -> list[Path]:
     except (ScenarioError, UnknownName):
         return []
     return [Path(name) for name in sorted(names) if is_file(name)]
+
+
+def _api_keys(point: Point) -> bytes:
+    """Return what tells the keys of clients, wherever they are said, from others; nothing if there are none, or none
+    that can be read, as it is then not run."""
+    try:
+        keys = api_keys(point.scenario)
+    except ScenarioError:
+        return b""
+    return digest(",".join(keys)) if keys else b""
 
 
 @cache

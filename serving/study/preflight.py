@@ -13,6 +13,7 @@ from device_model.specs.spec import DeviceError
 from serving.admission.rules import AdmissionRules
 from serving.device.fleet_limits import check_faults, context_held, load_fleet
 from serving.scenario.scenario import Scenario
+from serving.security.api_keys import api_keys
 from serving.simulation.recorded_routes import tape_of
 from serving.simulation.virtual_admission import VirtualAdmission
 from serving.study.axes import Settings, combinations
@@ -113,6 +114,7 @@ def _places(study: Study, name: str, value: Any) -> Iterator[Settings]:
 
 def _context_of(point: Point) -> int | Obstacle:
     try:
+        api_keys(point.scenario)
         fleet = load_fleet(point.scenario)
         context = context_held(point.scenario, fleet)
         check_faults(point.scenario, [spec for spec, _ in fleet], context)
@@ -143,6 +145,6 @@ def _nobody_judged(point: Point) -> Obstacle | None:
 
 def _refusal(scenario: Scenario, context: int, request: Request) -> str:
     """Return why a server that has nothing else to do would not take a request on; "" if it would."""
-    admission = VirtualAdmission(AdmissionRules.of(scenario, context, False), scenario.api_keys)
+    admission = VirtualAdmission(AdmissionRules.of(scenario, context, False))
     refusal = admission.refusal(request, request.arrival_s)
     return refusal.sentence if refusal and not refusal.for_now else ""

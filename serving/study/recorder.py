@@ -93,7 +93,7 @@ class Recorder(VirtualObserver):
         """Add a request's row: its latencies, the reason if it was refused, and which targets it kept."""
         request = flight.request
         row = (
-            *(request.id, flight.device, request.topic, request.key, request.priority, request.arrival_s),
+            *(request.id, flight.device, request.topic, flight.key, request.priority, request.arrival_s),
             *(request.prompt_tokens, flight.tokens, *latencies_s, refused, *kept),
             self.from_s <= request.arrival_s <= self.to_s,
         )

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.policies.waiting_queue import WaitingQueue
+from serving.policies.waiting_queue import PriorityHeap, WaitingQueue
 from serving.scheduler.config import BATCHING, SchedulerRules
 from serving.types import NEVER, Request
 
@@ -89,6 +89,21 @@ def test_another_topic_is_held_back_as_long_as_is_allowed_and_no_longer_than_its
     urgent = queue_of("topic-aware", request("a", 1.0, "cs", ttft_s=0.3), hold_s=0.5)
     assert urgent.wakes_s(1.0) == pytest.approx(1.1)
     assert urgent.first(1.1, Counter(legal=1)) is not None
+
+
+@pytest.mark.parametrize("batching", ["priority", "topic-aware"])
+def test_who_has_been_served_is_forgotten_though_all_that_wait_are_overdue(batching: str) -> None:
+    queue = queue_of(batching, *(request(f"first {i}", float(i), TOPICS[i % 3]) for i in range(100)))
+    for i in range(3000):
+        first = queue.first(1e6, NOBODY)
+        assert first is not None
+        queue.remove(first)
+        queue.push(request(str(i), 100.0 + i, TOPICS[i % 3]))
+    lines = [
+        each for value in vars(queue).values() for each in (value.values() if isinstance(value, dict) else [value])
+    ]
+    heaps = [len(line._heap) for line in lines if isinstance(line, PriorityHeap)]
+    assert len(heaps) >= 2 and max(heaps) <= 2 * 100 + 17
 
 
 drawn = st.tuples(

@@ -55,6 +55,18 @@ def test_having_been_idle_earns_no_credit() -> None:
     assert Counter(serve_one(fair) for _ in range(12))["b"] <= 7
 
 
+def test_who_comes_first_to_an_idle_server_does_not_shut_out_those_served_before() -> None:
+    fair = queue()
+    for i in range(20):
+        fair.push(request(f"a{i}", "a"))
+    for _ in range(20):
+        serve_one(fair)
+    for key in "ba":
+        for i in range(20, 40):
+            fair.push(request(f"{key}{i}", key))
+    assert Counter(serve_one(fair) for _ in range(12))["a"] >= 5
+
+
 def test_who_has_longer_answers_has_fewer_of_them() -> None:
     fair = queue()
     for i in range(100):

@@ -1,9 +1,12 @@
 """Continuous batching: what a step computes, within the limits of sequences, tokens and KV cache."""
 
+from dataclasses import replace
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.scheduler.config import Limits, SchedulerRules
+from serving.scheduler.config import PREFILL, Limits, SchedulerRules
 from serving.scheduler.scheduler import Scheduler
 from serving.scheduler.step import MAX_HORIZON
 from serving.types import NEVER, Batch, Done, Request
@@ -155,6 +158,22 @@ def test_when_the_kv_cache_is_full_the_last_comer_waits_and_is_computed_again() 
         preempted = scheduler.plan(preempted.start_s + 1, 99.0, preempted.start_s, Done(preempted.horizon))
     assert (preempted.ids, preempted.waiting) == (["a"], 1)
     assert scheduler.kv.used_tokens <= limits.kv_capacity_tokens
+
+
+@pytest.mark.parametrize("prefill", PREFILL)
+@given(st.lists(st.tuples(st.integers(1, 60), st.integers(2, 40)), min_size=1, max_size=4), st.integers(1, 200))
+def test_what_is_beyond_a_new_limit_leaves_with_the_next_step(
+    prefill: str, drawn: list[tuple[int, int]], left: int
+) -> None:
+    limits = Limits(max_num_seqs=4, max_num_batched_tokens=400, kv_capacity_tokens=480, block_tokens=16)
+    scheduler = Scheduler(limits, SchedulerRules(prefill=prefill))
+    for i, (prompt, output) in enumerate(drawn):
+        scheduler.submit(request(str(i), prompt=prompt, output=output))
+    first_plan(scheduler)
+    scheduler.limit(replace(limits, kv_capacity_tokens=left))
+    after = scheduler.plan(1.0, 1.0, 0.0, Done(1))
+    assert after.kv_tokens <= left or len(scheduler.running) == 1
+    assert set(after.ids) <= set(scheduler.running) and after.ids
 
 
 @given(

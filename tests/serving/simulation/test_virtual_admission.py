@@ -1,5 +1,6 @@
 """Who is turned away in virtual time, what becomes of a lost device's requests, and do real caches matter there too?"""
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -122,6 +123,31 @@ def test_keys_have_their_limits_by_the_minute() -> None:
         assert 15 <= len(taken) <= 18  # six at once, and six a minute for two minutes
     assert {each.refused for each in outcomes} == {None, Reason.REQUESTS, Reason.TOO_LARGE}
     assert outcomes[-1].refused == Reason.TOO_LARGE
+
+
+@pytest.mark.parametrize("said", ["file", "FORESERVE_API_KEYS", "VLLM_API_KEY"])
+def test_keys_are_those_that_a_server_would_have(said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limited = Scenario(key_requests_per_min=6, key_tokens_per_min=5000)
+    requests = [Request(str(i), i * 0.5, 100, 20, key="abcdef"[i % 6], seed=i) for i in range(120)]
+    in_scenario = told(Simulator(replace(limited, api_keys=tuple("abcdef"))).serve(requests)[0])
+    as_one = told(Simulator(limited).serve(requests)[0])
+    file = tmp_path / "keys"
+    file.write_text("\n".join("abcdef"))
+    if said == "file":
+        limited = replace(limited, api_key_file=str(file))
+    else:
+        monkeypatch.setenv(said, "a,b,c,d,e,f")
+    assert told(Simulator(limited).serve(requests)[0]) == in_scenario != as_one
+
+
+def test_without_keys_all_share_a_device_as_one_and_rows_still_tell_them_apart() -> None:
+    requests = [Request(str(i), 0.0, 100, 20, key="a" if i < 40 else "b", seed=i) for i in range(60)]
+    scenario = Scenario(max_num_seqs=4, fairness="tokens", faults=("lost: device=1, at=1",), devices=2)
+    runs = [Simulator(each).serve(requests)[0] for each in (scenario, replace(scenario, fairness="none"))]
+    assert told(runs[0]) == told(runs[1])
+    assert [each.key for each in runs[0]] == [each.key for each in requests]
+    keyed = Simulator(replace(scenario, api_keys=("a", "b"))).serve(requests)[0]
+    assert told(keyed) != told(runs[0])
 
 
 HURRIED = {"arrivals": {"kind": "poisson", "rate_per_s": 30.0}, "slo": {"interactive": 1.0}, "requests": 300}

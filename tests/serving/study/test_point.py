@@ -121,6 +121,19 @@ def test_so_does_a_file_of_hardware(tmp_path: Path, keys: dict[str, Any], monkey
     assert of_scenario(model="olmoe-1b-7b", **keys).key != before
 
 
+def test_so_do_other_keys_of_clients_wherever_they_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "keys"
+    file.write_text("a")
+    seen = [of_scenario(api_key_file=str(file)).key]
+    file.write_text("a\nb")
+    seen.append(of_scenario(api_key_file=str(file)).key)
+    monkeypatch.setenv("FORESERVE_API_KEYS", "c")
+    seen.append(of_scenario(api_key_file=str(file)).key)
+    file.unlink()
+    seen.append(of_scenario(api_key_file=str(file)).key)
+    assert len(set(seen)) == 4
+
+
 def test_its_weights_text_and_age_make_no_difference(token_model: Path) -> None:
     before = point(token_model, {}).key
     for name in ("model.safetensors", "recording.npz", "tokenizer.json"):

@@ -42,6 +42,7 @@ def said(folder: Path, more: str = "", prompt: str = "100") -> str:
         ('axes.hardware = ["a6000", "a600"]', "100", ("line 3: `axes.hardware` has 'a600'", "a6000")),
         ("variants.a = {}\nvariants.b = { workload.prompt.value = 40000 }", "9", ("line 4: `variants.b`", ROOM)),
         ("scenario.key_tokens_per_min = 100", "100", ("`workload` has no request", "no more than 100 a minute")),
+        ('scenario.api_key_file = "/nowhere"', "9", ("`scenario` cannot be run", "'/nowhere', which cannot be read")),
         ('scenario.hardware = "nvidia"', "100", ("line 3: `scenario` cannot be run", "There is no hardware 'nvidia'")),
         ('scenario.model = "mixtral-8x7b"', "100", ("`scenario` cannot be run: The model does not fit",)),
         (
