@@ -9,8 +9,10 @@ from serving.study.questions import closeness, first_error, pooled
 from serving.study.study import Finding
 
 # A workload that ends after so many requests arrives no faster at twice the load once all of it comes at once; or it
-# does, in an open loop for ever, and is served no faster, as what is late is over before it is too late.
-SAME = 1.05
+# does, in an open loop for ever, and is served no faster, as what is late is over before it is too late. Users of a
+# closed loop wait for their answers, so that a busy node serves more of them no faster however long it is: there it is
+# too short only if users have not asked so often each.
+SAME, OFTEN = 1.05, 2
 SHORT = "workload too short"
 UNJUDGED = f"{SHORT}: nobody left to judge"
 
@@ -103,9 +105,15 @@ class Climb:
 
 
 def _is_as_much(before: LoadTrial, now: LoadTrial) -> bool:
-    """Tell whether doubling the load brought no more requests per second, or had no more of them served."""
+    """Tell whether doubling the load brought no more requests per second, or had no more of them served, for want of
+    requests."""
     doubled = before.holds and now.load >= 2 * before.load  # a last step to the most that is allowed may be small
-    return doubled and any(_rate(now, name) < SAME * _rate(before, name) for name in ("offered_per_s", "served_per_s"))
+    scarce = now.users is None or _rate(now, "requests") < OFTEN * now.users
+    return (
+        doubled
+        and scarce
+        and any(_rate(now, name) < SAME * _rate(before, name) for name in ("offered_per_s", "served_per_s"))
+    )
 
 
 def _rate(trial: LoadTrial, name: str) -> float:
