@@ -118,6 +118,12 @@ def _text(asked: SideBySide, follows: dict[str, bool]) -> str:
 
 
 def _slo(targets: Targets) -> list[str]:
-    limits = {"ttft_ms": targets.ttft_s * 1000, "tpot_ms": targets.tpot_s * 1000}
-    lines = [f"{name} = {limit:g}" for name, limit in limits.items() if limit != NEVER * 1000]
+    """Return the targets as a file says them. Where percentiles alone are asked, it has no limits beside theirs."""
+    limits = {each.key: each.limit_s for each in targets.percentiles}
+    alone = bool(limits) and not targets.share
+    limits |= {} if alone else {"ttft_ms": targets.ttft_s, "tpot_ms": targets.tpot_s}
+    # All digits but the last: by that one 0.07 s are 70.00000000000001 ms.
+    lines = [f"{name} = {limit * 1000:.15g}" for name, limit in limits.items() if limit != NEVER]
+    if not alone and targets.share != Targets().share:
+        lines.append(f"share = {targets.share}")
     return ["", "[slo]", *lines] if lines else []

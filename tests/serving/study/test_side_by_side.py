@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from device_model.specs.hardware import TierNames
 from serving.cli.main import make_parser
 from serving.study import Results, load_study
+from serving.study.measures.percentiles import Percentile, PercentileTarget
+from serving.study.measures.targets import Targets
 from serving.study.runner import run_study
 from serving.study.side_by_side.comparison import FIGURES, PARTS, HardwareFigures, compared
 from serving.study.side_by_side.hardware_study import SideBySide, hardware_study
@@ -77,6 +79,32 @@ def test_what_it_leaves_can_be_run_again_as_a_study(workload: Path, tmp_path: Pa
     assert again.seeds == (3,) and again.scenario == {"model": "olmoe-1b-7b", "devices": 2}
     kept = run_study(again, tmp_path / "out")
     assert kept.findings == results.findings
+
+
+P95 = PercentileTarget(Percentile("ttft", 95.0), 0.5)
+P99_9 = PercentileTarget(Percentile("itl", 99.9), 0.0123)
+
+
+@pytest.mark.parametrize(
+    "targets",
+    [
+        Targets(own=True),
+        Targets(1234.5678, 0.07),
+        Targets(0.5, share=0.9),
+        Targets(share=0.9, own=True),
+        Targets(1.0, 0.05, 0.9, percentiles=(P95, P99_9)),
+        Targets(1.0, percentiles=(P95,)),
+        Targets(0.5, share=0.0, percentiles=(P99_9, P95)),  # A percentile's limit is what goodput is counted by.
+    ],
+)
+def test_targets_are_those_that_were_asked_for(workload: Path, tmp_path: Path, targets: Targets) -> None:
+    study = hardware_study(SideBySide(("stratum-s", "a6000"), workload, "olmoe-1b-7b", targets=targets), tmp_path)
+    assert study.targets == targets
+
+
+def test_where_only_percentiles_are_asked_no_share_is(workload: Path, tmp_path: Path) -> None:
+    asked = SideBySide(("stratum-s", "a6000"), workload, "olmoe-1b-7b", targets=Targets(percentiles=(P95,)))
+    assert hardware_study(asked, tmp_path).needs == {"ttft_p95_attainment": 0.95}
 
 
 @pytest.mark.parametrize(
