@@ -72,6 +72,21 @@ def test_only_a_system_that_its_paper_has_follow_topics_does_and_only_if_there_a
     assert study.variants == {name: {"hardware": name} for name in ("stratum-s", "elmoe3d-8gb")}
 
 
+@pytest.mark.parametrize(
+    "arrivals", ['kind = "trace"', 'kind = "closed", users = 2', 'kind = "poisson", rate_per_s = 4']
+)
+@pytest.mark.parametrize(("topics", "follows"), [(["", "legal", ""], {"placement": "topic"}), ([""] * 3, {})])
+def test_topics_may_be_those_of_a_trace(
+    workload: Path, tmp_path: Path, arrivals: str, topics: list[str], follows: dict[str, str]
+) -> None:
+    rows = [f"{second},80,30,{topic}" for second, topic in enumerate(topics)]
+    (tmp_path / "rows.csv").write_text("\n".join(["arrival_s,prompt_tokens,output_tokens,topic", *rows]))
+    workload.write_text(f'requests = 3\narrivals = {{ {arrivals} }}\ntrace.file = "rows.csv"\n')
+    study = hardware_study(SideBySide(("stratum-s", "elmoe3d-8gb"), workload, "olmoe-1b-7b"), tmp_path)
+    assert study.variants["stratum-s"] == {"hardware": "stratum-s"} | follows
+    assert study.variants["elmoe3d-8gb"] == {"hardware": "elmoe3d-8gb"}
+
+
 def test_what_it_leaves_can_be_run_again_as_a_study(workload: Path, tmp_path: Path) -> None:
     results = ran(SideBySide(("stratum-s", "a6000"), workload, "olmoe-1b-7b", devices=2, seeds=(3,)), tmp_path / "out")
     again = load_study(tmp_path / "out" / "study.toml")
