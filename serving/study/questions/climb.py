@@ -1,6 +1,6 @@
 """Climb: the way to the highest load that holds: the loads that were tried, and what they tell."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -50,19 +50,15 @@ class Climb:
     error: str = ""
 
     def alone(self) -> list["Climb"]:
-        """Return what is known of each seed by itself."""
-        return [
-            Climb(
-                (seed,),
-                self.needs,
-                [
-                    LoadTrial.of(each.load, each.findings[place : place + 1], self.needs)
-                    for each in self.tried
-                    if not first_error(each.findings)
-                ],
-            )
-            for place, seed in enumerate(self.seeds)
-        ]
+        """Return what is known of each seed by itself: it may be too short for loads that with others it is not."""
+        known = [each for each in self.tried if not first_error(each.findings)]
+        found = []
+        for place, seed in enumerate(self.seeds):
+            tried = [LoadTrial.of(each.load, each.findings[place : place + 1], self.needs) for each in known]
+            told = long_enough(tried)
+            short = SHORT if len(told) < len(tried) else ""
+            found.append(Climb((seed,), self.needs, told, short, bool(short)))
+        return found
 
     def learn(self, load: float, findings: list[Finding]) -> None:
         """Take in what came of a load, a finding a seed. One that the workload is too short for is none that holds: it
@@ -102,6 +98,17 @@ class Climb:
         if below is None or above is None or below.users is None or above.users is None:
             return None
         return (below.users + above.users) // 2 if above.users - below.users > 1 else None
+
+
+def long_enough(tried: Iterable[LoadTrial]) -> list[LoadTrial]:
+    """Return the trials that the workload is long enough for, from the lowest load: those below the first that holds
+    and brings or serves no more requests than half of it."""
+    found: list[LoadTrial] = []
+    for trial in sorted(tried, key=lambda each: each.load):
+        if trial.holds and any(_is_as_much(each, trial) for each in found):
+            break
+        found.append(trial)
+    return found
 
 
 def _is_as_much(before: LoadTrial, now: LoadTrial) -> bool:
