@@ -11,6 +11,7 @@ from serving.study.caveats import caveats
 from serving.study.measures.percentiles import percentile_of
 from serving.study.point import shown
 from serving.study.questions.lead import LEAD
+from serving.study.questions.search import Search
 from serving.study.report.answer_sentence import answer_sentence
 from serving.study.report.mode_verdict import mode_verdict
 from serving.study.report.seed_range import with_seed_range
@@ -89,7 +90,8 @@ def _sentences(results: Results) -> Iterator[str]:
         yield str(results.study.cost)
     if verdict := mode_verdict(results):
         yield verdict
-    if any(row.get("kept") is False for row in results.answer_rows):
+    question = results.study.question
+    if isinstance(question, Search) and any(question.figure in row and not row["kept"] for row in results.answer_rows):
         yield "No place keeps all bounds (`where`): this is the one that is closest."
     yield from caveats(results)
 

@@ -38,6 +38,11 @@ class PercentileTarget(NamedTuple):
     limit_s: float
 
     @property
+    def key(self) -> str:
+        """Return the key of a study's file that sets it, in milliseconds."""
+        return self.percentile.figure.removesuffix("_s") + "_ms"
+
+    @property
     def attainment(self) -> str:
         """Return the column that has the share of requests within the limit."""
         return self.percentile.figure.removesuffix("_s") + "_attainment"

@@ -20,7 +20,7 @@ from serving.study.measures.targets import ATTAINMENT, SHARE, Targets
 from serving.study.point import SEED, Point, shown
 from serving.study.point_factory import point_of
 from serving.study.questions import asked_of, closeness, first_error, pooled, row_of, settings_of
-from serving.study.questions.climb import SHORT, UNJUDGED, Climb, LoadTrial
+from serving.study.questions.climb import SHORT, UNJUDGED, Climb, LoadTrial, long_enough
 from serving.study.study import Finding, Inquiry, Study
 from serving.study.summary import LEAST, MOST, SEEDS, Row
 from serving.toml_table import FACTOR, AllowedNumber, TomlTable
@@ -205,14 +205,19 @@ def _at(trial: LoadTrial) -> str:
 def held_by_seed(study: Study, row: Row, findings: list[Finding]) -> dict[int | None, float]:
     """Return what each seed holds alone, of the combination that an answer is of: users, or in an open loop requests a
     second; 0 if no load that was tried."""
-    held: dict[int | None, tuple[float, float]] = {}
+    tried: dict[int | None, list[LoadTrial]] = {seed: [] for seed in study.seeds or (None,)}
     for finding in findings:
         point = finding.point
         is_of = all(row.get(name) == value for name, value in point.names.items() if name not in (LOAD, SEED))
-        if is_of and not finding.error and closeness([finding], study.needs) >= 1:
-            found = point.load, finding.row[OFFERED] if point.users is None else point.users
-            held[point.seed] = max(found, held.get(point.seed, found))
-    return {seed: held[seed][1] if seed in held else 0 for seed in study.seeds or (None,)}
+        if is_of and not finding.error:
+            tried[point.seed].append(LoadTrial.of(point.load, [finding], study.needs))
+    held = {seed: [each for each in long_enough(trials) if each.holds] for seed, trials in tried.items()}
+    return {seed: _held(trials[-1]) if trials else 0 for seed, trials in held.items()}
+
+
+def _held(trial: LoadTrial) -> float:
+    (finding,) = trial.findings
+    return float(finding.row[OFFERED]) if trial.users is None else trial.users
 
 
 def is_short(row: Row) -> bool:

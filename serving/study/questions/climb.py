@@ -1,6 +1,6 @@
 """Climb: the way to the highest load that holds: the loads that were tried, and what they tell."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -9,8 +9,10 @@ from serving.study.questions import closeness, first_error, pooled
 from serving.study.study import Finding
 
 # A workload that ends after so many requests arrives no faster at twice the load once all of it comes at once; or it
-# does, in an open loop for ever, and is served no faster, as what is late is over before it is too late.
-SAME = 1.05
+# does, in an open loop for ever, and is served no faster, as what is late is over before it is too late. Users of a
+# closed loop wait for their answers, so that a busy node serves more of them no faster however long it is: there it is
+# too short only if users have not asked so often each.
+SAME, OFTEN = 1.05, 2
 SHORT = "workload too short"
 UNJUDGED = f"{SHORT}: nobody left to judge"
 
@@ -48,19 +50,15 @@ class Climb:
     error: str = ""
 
     def alone(self) -> list["Climb"]:
-        """Return what is known of each seed by itself."""
-        return [
-            Climb(
-                (seed,),
-                self.needs,
-                [
-                    LoadTrial.of(each.load, each.findings[place : place + 1], self.needs)
-                    for each in self.tried
-                    if not first_error(each.findings)
-                ],
-            )
-            for place, seed in enumerate(self.seeds)
-        ]
+        """Return what is known of each seed by itself: it may be too short for loads that with others it is not."""
+        known = [each for each in self.tried if not first_error(each.findings)]
+        found = []
+        for place, seed in enumerate(self.seeds):
+            tried = [LoadTrial.of(each.load, each.findings[place : place + 1], self.needs) for each in known]
+            told = long_enough(tried)
+            short = SHORT if len(told) < len(tried) else ""
+            found.append(Climb((seed,), self.needs, told, short, bool(short)))
+        return found
 
     def learn(self, load: float, findings: list[Finding]) -> None:
         """Take in what came of a load, a finding a seed. One that the workload is too short for is none that holds: it
@@ -102,10 +100,27 @@ class Climb:
         return (below.users + above.users) // 2 if above.users - below.users > 1 else None
 
 
+def long_enough(tried: Iterable[LoadTrial]) -> list[LoadTrial]:
+    """Return the trials that the workload is long enough for, from the lowest load: those below the first that holds
+    and brings or serves no more requests than half of it."""
+    found: list[LoadTrial] = []
+    for trial in sorted(tried, key=lambda each: each.load):
+        if trial.holds and any(_is_as_much(each, trial) for each in found):
+            break
+        found.append(trial)
+    return found
+
+
 def _is_as_much(before: LoadTrial, now: LoadTrial) -> bool:
-    """Tell whether doubling the load brought no more requests per second, or had no more of them served."""
+    """Tell whether doubling the load brought no more requests per second, or had no more of them served, for want of
+    requests."""
     doubled = before.holds and now.load >= 2 * before.load  # a last step to the most that is allowed may be small
-    return doubled and any(_rate(now, name) < SAME * _rate(before, name) for name in ("offered_per_s", "served_per_s"))
+    scarce = now.users is None or _rate(now, "requests") < OFTEN * now.users
+    return (
+        doubled
+        and scarce
+        and any(_rate(now, name) < SAME * _rate(before, name) for name in ("offered_per_s", "served_per_s"))
+    )
 
 
 def _rate(trial: LoadTrial, name: str) -> float:

@@ -186,6 +186,9 @@ def _search(results: Results, rows: list[Row]) -> str:
     question = results.study.question
     assert isinstance(question, Search)
     (row,) = rows
+    if question.figure not in row:
+        # What a token costs is unknown where there are none.
+        return f"No place serves anybody{' with each seed' if len(results.study.seeds) > 1 else ''}."
     found = scale(question.figure, [row[question.figure]]).text(row[question.figure])
     most = "most" if question.sign < 0 else "least"
     if not row["kept"]:

@@ -20,7 +20,8 @@ from serving.study.study import Study
 from serving.types import NEVER
 from serving.usage_error import UsageError
 from serving.workload.shares import NOBODY
-from serving.workload.spec import load_workload
+from serving.workload.source import Source
+from serving.workload.spec import Workload, load_workload
 
 NAME = "study.toml"
 
@@ -49,7 +50,7 @@ def hardware_study(asked: SideBySide, out: Path) -> Study:
     _check_names(asked.hardware)
     _check_law(asked)
     _check_once("seed", asked.seeds)
-    has_topics = load_workload(asked.workload, requests=asked.requests).topics is not NOBODY
+    has_topics = _has_topics(load_workload(asked.workload, requests=asked.requests))
     follows = {name: _follows_topics(name, asked) and has_topics for name in asked.hardware}
     text = _text(asked, follows)
     return study_of(OptionsTable(tomllib.loads(text), out / NAME, text), asked.requests)
@@ -79,6 +80,12 @@ def _check_once(what: str, values: Sequence[str | int]) -> None:
     twice = [value for place, value in enumerate(values) if value in values[:place]]
     if twice:
         raise UsageError(f"The {what} {twice[0]} is named twice; allowed is each once.")
+
+
+def _has_topics(workload: Workload) -> bool:
+    """Tell whether requests have topics, by the workload's shares or by rows of its trace, of those that wait for no
+    other."""
+    return workload.topics is not NOBODY or (workload.trace is not None and any(ask.topic for ask in Source(workload)))
 
 
 def _follows_topics(hardware: str, asked: SideBySide) -> bool:
@@ -118,6 +125,12 @@ def _text(asked: SideBySide, follows: dict[str, bool]) -> str:
 
 
 def _slo(targets: Targets) -> list[str]:
-    limits = {"ttft_ms": targets.ttft_s * 1000, "tpot_ms": targets.tpot_s * 1000}
-    lines = [f"{name} = {limit:g}" for name, limit in limits.items() if limit != NEVER * 1000]
+    """Return the targets as a file says them. Where percentiles alone are asked, it has no limits beside theirs."""
+    limits = {each.key: each.limit_s for each in targets.percentiles}
+    alone = bool(limits) and not targets.share
+    limits |= {} if alone else {"ttft_ms": targets.ttft_s, "tpot_ms": targets.tpot_s}
+    # All digits but the last: by that one 0.07 s are 70.00000000000001 ms.
+    lines = [f"{name} = {limit * 1000:.15g}" for name, limit in limits.items() if limit != NEVER]
+    if not alone and targets.share != Targets().share:
+        lines.append(f"share = {targets.share}")
     return ["", "[slo]", *lines] if lines else []

@@ -10,6 +10,7 @@ from device_model.specs.hardware_file import FOLDER
 from device_model.specs.spec_file import path_of
 from serving.study import load_study, run_study
 from serving.study.measures.cost import Cost
+from serving.study.report.answer_sentence import answer_sentence
 from serving.study.results import Results
 from serving.study.spec import StudyError
 from serving.study.terminal_table import show
@@ -79,6 +80,22 @@ def test_a_place_that_serves_nobody_is_not_the_cheapest(tmp_path: Path) -> None:
     results = run_study(load_study(tmp_path / "study.toml"), tmp_path / "out")
     (found,) = results.answer_rows
     assert found["kept"] and found["workload.prompt"] == 20 and results.points.refused.max() == 40
+
+
+@pytest.mark.parametrize(("seeds", "each"), [("", ""), ("seeds = [0, 1]", " with each seed")])
+def test_where_no_place_serves_anybody_none_is_the_cheapest(tmp_path: Path, seeds: str, each: str) -> None:
+    """As all are late before they begin, and are turned away."""
+    text = STUDY.format(question="search", more=f'search = {{ minimise = "cost_per_million_tokens" }}\n{seeds}')
+    late = 'slo_classes = ["strict: ttft_ms=0.01"]\ndefault_slo = "strict"\n[workload]\n'
+    (tmp_path / "study.toml").write_text(text.replace("[workload]\n", late).replace("slo = { ttft_ms = 3000 }", ""))
+    results = run_study(load_study(tmp_path / "study.toml"), tmp_path / "out")
+    assert results.points.refused.min() == 40 and not results.answer_rows[0]["kept"]
+    assert answer_sentence(results) == f"No place serves anybody{each}."
+    console = Console(file=io.StringIO(), width=200)
+    show(results, console)
+    for told in (console.file.getvalue(), results.report.read_text()):  # type: ignore[attr-defined]
+        assert f"No place serves anybody{each}." in told
+        assert "that is closest" not in told and "It is nearest" not in told
 
 
 @pytest.mark.parametrize(

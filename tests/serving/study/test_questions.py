@@ -148,6 +148,25 @@ def test_capacity_of_too_few_users_names_those_that_were_tried(tmp_path: Path) -
     assert answer is not None and (answer["load"], answer["limit"]) == (0.0, "TPOT even with 1 user")
 
 
+@pytest.mark.parametrize(
+    ("requests", "users", "limit"), [(1700, 55, "TTFT"), (70, 20, "workload too short"), (80, 55, "TTFT")]
+)
+def test_a_closed_loop_is_as_busy_with_more_users_and_not_too_short(
+    tmp_path: Path, requests: int, users: int, limit: str
+) -> None:
+    """What four users make busy serves no more of them any faster; it is too short where they hardly ask twice."""
+    asked = study(tmp_path, 'question = "capacity"\ncapacity = { tolerance = 0.001 }\n', CLOSED)
+    (inquiry,) = asked.question.inquiries(asked)
+
+    def busy(at: Row) -> Row:
+        now = round(10 * at["load"])
+        kept, rate = float(now <= 55), float(min(now, 4))
+        return row(attainment=kept, ttft_attainment=kept, offered_per_s=rate, served_per_s=rate, requests=requests)
+
+    answer, _ = ask(inquiry, busy)
+    assert answer is not None and (answer["users"], answer["limit"]) == (users, limit)
+
+
 @examples(40)
 @given(users=st.integers(1, 60), base=st.integers(1, 30))
 def test_capacity_tries_every_number_of_users_between(

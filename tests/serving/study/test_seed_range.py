@@ -3,6 +3,7 @@
 import csv
 import re
 from collections.abc import Callable
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -22,8 +23,10 @@ OPEN, CLOSED = 'kind = "poisson", rate_per_s = 2', 'kind = "closed", users = 20'
 HELD = {0: 3.0, 1: 3.4, 2: 2.5}
 
 
-def answered(folder: Path, seeds: list[int], holds: Callable[[Row], bool], arrivals: str, more: str = "") -> Results:
-    """A capacity in a world in which a run is in time if it `holds`."""
+def answered(
+    folder: Path, seeds: list[int], holds: Callable[[Row], float], arrivals: str, more: str = "", most: float = inf
+) -> Results:
+    """A capacity in a world in which a run is in time if it `holds`, and is served no faster than `most`."""
     path = folder / "study.toml"
     path.write_text(
         f'question = "capacity"\nslo.ttft_ms = 1000\nseeds = {seeds}\n{more}\n'
@@ -34,7 +37,7 @@ def answered(folder: Path, seeds: list[int], holds: Callable[[Row], bool], arriv
     for inquiry in study.question.inquiries(study):
         points = next(inquiry)
         while points:
-            made = [Finding(each, ran(each.load, holds(each.names))) for each in points]
+            made = [Finding(each, ran(each.load, holds(each.names), most)) for each in points]
             findings += made
             try:
                 points = inquiry.send(made)
@@ -44,8 +47,8 @@ def answered(folder: Path, seeds: list[int], holds: Callable[[Row], bool], arriv
     return Results(study, folder, study.question.answers(study, answers, findings), findings)
 
 
-def ran(load: float, holds: bool) -> Row:
-    served = {"judged": 100, "offered_per_s": 2 * load, "served_per_s": 2 * load}
+def ran(load: float, holds: float, most: float) -> Row:
+    served = {"judged": 100, "offered_per_s": 2 * load, "served_per_s": min(2 * load, most)}
     return dict.fromkeys(COLUMNS, 1.0) | served | {"attainment": float(holds), "tpot_attainment": float(holds)}
 
 
@@ -71,6 +74,22 @@ def test_each_seed_has_its_own_capacity_to_the_tolerance(tmp_path: Path) -> None
     together = answered(tmp_path, [2], by_seed, OPEN)
     assert len(results.findings) <= 3 * len(together.findings) + 3 * 5
     assert re.fullmatch(r"It holds 4\.9\d req/s \(4\.9\d to 6\.\d+ by seed\)\.", answer_sentence(results))
+
+
+@pytest.mark.parametrize(("late", "highest"), [(0.0, 4), (0.8, 8)])
+def test_a_seed_holds_no_load_that_the_workload_is_too_short_for(tmp_path: Path, late: float, highest: int) -> None:
+    """The second is never late, as it is over before: from 2 on no more of it is served. Where the first is hardly
+    late, as in a dip, both were tried there together, and nothing is left to try."""
+
+    def holds(at: Row) -> float:
+        return 1.0 if at["seed"] == 1 or at["load"] <= 1.5 else late
+
+    results = answered(tmp_path, [0, 1], holds, OPEN, most=4.0)
+    (row,) = results.answer_rows
+    assert row["load"] <= 1.5 <= row["load"] * 1.02
+    assert row["offered_per_s least"] <= 3.0 <= row["offered_per_s least"] * 1.02
+    assert 4.0 <= row["offered_per_s most"] < 8.0
+    assert max(finding.point.load for finding in results.findings) == highest
 
 
 def test_of_a_closed_loop_the_range_is_of_users(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from device_model.specs.hardware import TierNames
 from serving.cli.main import make_parser
 from serving.study import Results, load_study
+from serving.study.measures.percentiles import Percentile, PercentileTarget
+from serving.study.measures.targets import Targets
 from serving.study.runner import run_study
 from serving.study.side_by_side.comparison import FIGURES, PARTS, HardwareFigures, compared
 from serving.study.side_by_side.hardware_study import SideBySide, hardware_study
@@ -70,6 +72,21 @@ def test_only_a_system_that_its_paper_has_follow_topics_does_and_only_if_there_a
     assert study.variants == {name: {"hardware": name} for name in ("stratum-s", "elmoe3d-8gb")}
 
 
+@pytest.mark.parametrize(
+    "arrivals", ['kind = "trace"', 'kind = "closed", users = 2', 'kind = "poisson", rate_per_s = 4']
+)
+@pytest.mark.parametrize(("topics", "follows"), [(["", "legal", ""], {"placement": "topic"}), ([""] * 3, {})])
+def test_topics_may_be_those_of_a_trace(
+    workload: Path, tmp_path: Path, arrivals: str, topics: list[str], follows: dict[str, str]
+) -> None:
+    rows = [f"{second},80,30,{topic}" for second, topic in enumerate(topics)]
+    (tmp_path / "rows.csv").write_text("\n".join(["arrival_s,prompt_tokens,output_tokens,topic", *rows]))
+    workload.write_text(f'requests = 3\narrivals = {{ {arrivals} }}\ntrace.file = "rows.csv"\n')
+    study = hardware_study(SideBySide(("stratum-s", "elmoe3d-8gb"), workload, "olmoe-1b-7b"), tmp_path)
+    assert study.variants["stratum-s"] == {"hardware": "stratum-s"} | follows
+    assert study.variants["elmoe3d-8gb"] == {"hardware": "elmoe3d-8gb"}
+
+
 def test_what_it_leaves_can_be_run_again_as_a_study(workload: Path, tmp_path: Path) -> None:
     results = ran(SideBySide(("stratum-s", "a6000"), workload, "olmoe-1b-7b", devices=2, seeds=(3,)), tmp_path / "out")
     again = load_study(tmp_path / "out" / "study.toml")
@@ -77,6 +94,32 @@ def test_what_it_leaves_can_be_run_again_as_a_study(workload: Path, tmp_path: Pa
     assert again.seeds == (3,) and again.scenario == {"model": "olmoe-1b-7b", "devices": 2}
     kept = run_study(again, tmp_path / "out")
     assert kept.findings == results.findings
+
+
+P95 = PercentileTarget(Percentile("ttft", 95.0), 0.5)
+P99_9 = PercentileTarget(Percentile("itl", 99.9), 0.0123)
+
+
+@pytest.mark.parametrize(
+    "targets",
+    [
+        Targets(own=True),
+        Targets(1234.5678, 0.07),
+        Targets(0.5, share=0.9),
+        Targets(share=0.9, own=True),
+        Targets(1.0, 0.05, 0.9, percentiles=(P95, P99_9)),
+        Targets(1.0, percentiles=(P95,)),
+        Targets(0.5, share=0.0, percentiles=(P99_9, P95)),  # A percentile's limit is what goodput is counted by.
+    ],
+)
+def test_targets_are_those_that_were_asked_for(workload: Path, tmp_path: Path, targets: Targets) -> None:
+    study = hardware_study(SideBySide(("stratum-s", "a6000"), workload, "olmoe-1b-7b", targets=targets), tmp_path)
+    assert study.targets == targets
+
+
+def test_where_only_percentiles_are_asked_no_share_is(workload: Path, tmp_path: Path) -> None:
+    asked = SideBySide(("stratum-s", "a6000"), workload, "olmoe-1b-7b", targets=Targets(percentiles=(P95,)))
+    assert hardware_study(asked, tmp_path).needs == {"ttft_p95_attainment": 0.95}
 
 
 @pytest.mark.parametrize(

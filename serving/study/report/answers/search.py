@@ -76,9 +76,11 @@ class SearchAnswerView(AnswerView):
             return paragraph(f"There is no answer: {row['error']}")
         name, trials = self._search.figure, self._trials()
         kept = "It keeps" if row["kept"] else "It is nearest to keeping"
+        # Of places that serve nobody none is nearer than the others.
+        told = paragraph(f"{kept} {self.promise}.") if name in row else ""
         names = [*self._names, name, *(each.name for each in self._search.constraints)]
         return (
-            paragraph(f"{kept} {self.promise}.")
+            told
             + points_table(self.results.told_rows, [*names, *FIGURES, *self.study.asked_figures, LEAD, "caveats"])
             + (figure(trials_picture(name, trials, list(filter(self._differs, self._names)))) if trials else "")
         )
