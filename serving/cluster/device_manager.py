@@ -169,6 +169,10 @@ class Devices:
         """Return the number of requests in flight on a device."""
         return self._router.in_flight(index) if self.nodes[index].state is not State.STARTING else 0
 
+    def forget_prompts(self, index: int) -> None:
+        """Record that a device's prefix cache is empty."""
+        self._router.forget(index)
+
     def tier(self, index: int) -> range:
         """Return the devices that are, were, or may come to be on the slow tier of a device, itself included."""
         return tier_of(index, self.nodes[index].spec.sharers)

@@ -23,6 +23,10 @@ class LiveChoices:
         found = next((view for view in devices if view.index == home), None)
         return found or self._otherwise.choose(request, devices)
 
+    def note(self, request: Request, device: int) -> None:
+        """Have those that choose otherwise remember where a request goes."""
+        self._otherwise.note(request, device)
+
     def forget(self, device: int) -> None:
         """Have those that choose otherwise forget what a device has had."""
         self._otherwise.forget(device)

@@ -50,6 +50,7 @@ class Router:
         if it takes requests, or the policy's choice. There must be one that is open."""
         if named in self._open:
             chosen = self._views[named]
+            self._policy.note(request, chosen.index)
         else:
             self._choice = self._choice or [view for i, view in self._views.items() if i in self._open]
             chosen = self._policy.choose(request, self._choice)

@@ -50,6 +50,8 @@ class RoutingPolicy(Protocol):
 
     def choose(self, request: Request, devices: Sequence[FleetView]) -> FleetView: ...
 
+    def note(self, request: Request, device: int) -> None: ...
+
     def forget(self, device: int) -> None: ...
 
 
@@ -77,6 +79,9 @@ def with_room(devices: Sequence[FleetView]) -> list[FleetView]:
 
 class NoPrompts:
     """Base of policies that remember no prompts."""
+
+    def note(self, request: Request, device: int) -> None:
+        """Do nothing: no prompt is remembered."""
 
     def forget(self, device: int) -> None:
         """Do nothing: no prompt is remembered."""
@@ -167,6 +172,10 @@ class PrefixAffine:
         self._prefixes.note(request, chosen.index)
         return chosen
 
+    def note(self, request: Request, device: int) -> None:
+        """Remember that a request goes to a device that was not chosen here."""
+        self._prefixes.note(request, device)
+
     def forget(self, device: int) -> None:
         """Forget the prompts that a device has had."""
         self._prefixes.forget(device)
@@ -197,6 +206,10 @@ class Score:
         chosen = devices[max(range(len(devices)), key=score)]
         self._prefixes.note(request, chosen.index)
         return chosen
+
+    def note(self, request: Request, device: int) -> None:
+        """Remember that a request goes to a device that was not chosen here."""
+        self._prefixes.note(request, device)
 
     def forget(self, device: int) -> None:
         """Forget the prompts that a device has had."""

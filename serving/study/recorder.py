@@ -11,7 +11,7 @@ from serving.study.measures.targets import Targets
 from serving.study.measures.token_gaps import TokenGaps
 from serving.study.tables import Rows
 from serving.study.timeline import Timeline
-from serving.types import StepRecord
+from serving.types import Chunk, Release, StepRecord
 
 REQUEST_COLUMNS = {
     "request": "str",
@@ -67,6 +67,25 @@ class Recorder(VirtualObserver):
         self._mode: dict[int, str] = {}
         self.last_s = 0.0
         self.gaps = TokenGaps(from_s, to_s)
+        # Since when who waits for a step does; and when a device changed last.
+        self._waits_since_s: dict[str, float] = {}
+        self._changed_s = 0.0
+
+    def on_begin(self, flight: Outcome) -> None:
+        """Record since when a request waits."""
+        self._waits_since_s[flight.request.id] = flight.request.arrival_s
+
+    def on_move(self, flight: Outcome) -> None:
+        """Record that a request of a device that was lost waits now, if it did not."""
+        self._waits_since_s.setdefault(flight.request.id, self._changed_s)
+
+    def on_release(self, release: Release, news: list[tuple[Outcome, Chunk]]) -> None:
+        """Record who waits no longer, and who does again. A step's record can't tell: whoever comes while a batch is
+        full changes nothing about its steps, which may be many."""
+        for id in release.started:
+            self.timeline.wait(self._waits_since_s.pop(id), release.start_s)
+        for id in release.preempted:
+            self._waits_since_s[id] = release.start_s
 
     def on_tokens(self, given: dict[str, int], ends_s: list[float]) -> None:
         """Record how long who got tokens had waited for them."""
@@ -116,3 +135,4 @@ class Recorder(VirtualObserver):
     def on_change(self, device: VirtualDevice) -> None:
         """Record that a device is lost, that it is there, perhaps again, or that it is in another condition."""
         self.presence.change(device)
+        self._changed_s = device.at_s

@@ -105,6 +105,8 @@ class UtilityCalls(RefusedCalls):
                 break
             waits -= 1
             await asyncio.sleep(LOOK_S)
+        if done:
+            self.devices.forget_prompts(node.index)
         return done
 
     async def pause_scheduler_async(self, mode: str = "abort", clear_cache: bool = True) -> None:

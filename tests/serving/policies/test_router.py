@@ -172,6 +172,13 @@ def test_a_prompt_goes_where_the_longest_part_of_it_has_been(policy: str) -> Non
 
 
 @pytest.mark.parametrize("policy", ["prefix-affine", "score"])
+def test_a_prompt_that_was_sent_to_a_named_device_is_known_to_be_there(policy: str) -> None:
+    made = router(policy, 3)
+    assert made.choose(request(0, blocks=[1, 2, 3, 4]), named=2) == 2
+    assert made.choose(request(1, blocks=[1, 2, 3, 9])) == 2
+
+
+@pytest.mark.parametrize("policy", ["prefix-affine", "score"])
 def test_what_a_device_had_before_it_was_lost_counts_no_more(policy: str) -> None:
     made = router(policy, 2)
     first = made.choose(request(0, blocks=[1, 2, 3, 4]))

@@ -1,11 +1,17 @@
 """Does a timeline keep what it is told, however long a run becomes?"""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from serving.scenario.scenario import Scenario
+from serving.study.run import simulate
 from serving.study.timeline import BINS, COLUMNS, Timeline
 from serving.types import StepRecord
+from serving.workload.spec import workload_of
+from serving.workload.table import WorkloadTable
 
 STEPS = st.lists(
     st.tuples(
@@ -59,6 +65,42 @@ def test_sums_over_the_bins_are_those_of_the_steps(steps: list[tuple[float, floa
     # One device is in at most one step at a time.
     assert all(row["prefill_s"] + row["ar_s"] + row["sd_s"] <= row["width_s"] * (1 + 1e-9) for row in rows)
     assert [row["start_s"] for row in rows] == [index * rows[0]["width_s"] for index in range(len(rows))]
+
+
+@given(st.lists(st.tuples(st.floats(0.0, 400.0), st.floats(0.0, 400.0)), max_size=40))
+def test_a_wait_is_in_the_bins_that_it_lasted_in(waits: list[tuple[float, float]]) -> None:
+    timeline = Timeline()
+    for from_s, for_s in waits:
+        timeline.wait(from_s, from_s + for_s)
+    timeline.add(record(1000.0, 1.0, 1, "ar", "decode"))
+    rows = timeline.rows()
+    for row in rows:
+        begin_s, end_s = row["start_s"], row["start_s"] + row["width_s"]
+        within = (min(from_s + for_s, end_s) - max(from_s, begin_s) for from_s, for_s in waits)
+        assert row["waiting_s"] == pytest.approx(sum(each for each in within if each > 0), abs=1e-9)
+
+
+@pytest.mark.parametrize("output", [20, 400])
+def test_who_waits_for_a_full_device_is_counted_from_its_arrival_on(output: int) -> None:
+    workload = {"prompt": 200, "output": output, "requests": 100, "arrivals": {"kind": "poisson", "rate_per_s": 1.0}}
+    made = workload_of(WorkloadTable(workload, Path("workload.toml")))
+    run = simulate(Scenario(max_num_seqs=8, mode="fixed-ar"), made)
+    assert run.timeline.waiting_s.sum() == pytest.approx(run.requests.queue_s.sum(), rel=1e-6)
+
+
+@pytest.mark.parametrize(("devices", "faults"), [(1, ()), (2, ("lost: device=1, at=10",))])
+def test_who_is_preempted_or_loses_its_device_waits_again(devices: int, faults: tuple[str, ...]) -> None:
+    workload = {"prompt": 3000, "output": 3000, "requests": 30 * devices}
+    arrivals = {"kind": "poisson", "rate_per_s": 60.0}
+    made = workload_of(WorkloadTable(workload | {"arrivals": arrivals}, Path("workload.toml")))
+    scenario = Scenario(devices=devices, hardware="elmoe3d-4gb", mode="fixed-ar", kv_tier="fast", faults=faults)
+    run = simulate(scenario, made)
+    assert run.summary["preemptions"] > 0
+    # Whoever has begun is in a step, or waits again.
+    under_way_s = (run.requests.e2e_s - run.requests.queue_s).sum()
+    again_s = run.timeline.waiting_s.sum() - run.requests.queue_s.sum()
+    assert again_s > 100
+    assert run.timeline.sequence_s.sum() + again_s == pytest.approx(under_way_s, rel=0.01)
 
 
 def test_modes_are_told_apart() -> None:
