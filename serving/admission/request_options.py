@@ -51,7 +51,7 @@ class OptionReader:
         nothing is said. Raise `InvalidOption`."""
         said = _in_headers(headers)
         said |= {name: (f"vllm_xargs.{name}", extra_args[name]) for name in FIELDS if name in extra_args}
-        said |= {name: (name, body[name]) for name in FIELDS if body.get(name) is not None}
+        said |= {name: (name, value) for name, value in options_in(body).items()}
         slo = self._classes[_one_of(said, "slo", self._classes, self._default)]
         return replace(
             asked,
@@ -61,6 +61,11 @@ class OptionReader:
             priority=_priority(said, slo.priority),
             topic=_one_of(said, "topic", self._topics, ""),
         )
+
+
+def options_in(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options among the fields of a body; null says nothing."""
+    return {name: body[name] for name in FIELDS if body.get(name) is not None}
 
 
 def header_of(field: str) -> str:

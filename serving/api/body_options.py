@@ -3,7 +3,7 @@
 from collections.abc import Awaitable
 from typing import Any
 
-from serving.admission.request_options import FIELDS
+from serving.admission.request_options import options_in
 from serving.api.tool_choice import choose_tool
 from serving.call import current_call
 from serving.edge.text_choice import asks_model
@@ -45,7 +45,7 @@ async def answer_with_options(request: Any, answer: Awaitable[Any]) -> Any:
 
 def read_options(request: Any) -> None:
     """Keep what a request of vLLM's says, in extra fields, which it allows, and in `priority`, a field of its own."""
-    said = {name: request.model_extra[name] for name in FIELDS if name in (request.model_extra or ())}
+    said = options_in(request.model_extra or {})
     if "priority" in request.model_fields_set:
         said["priority"] = request.priority
     if call := current_call():

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from serving.admission.request_options import FIELDS
+from serving.admission.request_options import options_in
 from serving.api.guards import responses_guard
 from serving.api.guards.json_text import BadJson, parse
 from serving.api.http_errors import send_error
@@ -118,7 +118,7 @@ def keep_options(path: str, body: Any) -> None:
     """Keep our fields of a body for its call, where vLLM's own types would drop them."""
     call = current_call()
     if call is not None and path in UNREAD and isinstance(body, dict):
-        call.body = {name: body[name] for name in FIELDS if body.get(name) is not None}
+        call.body = options_in(body)
 
 
 class BodyReplay:
