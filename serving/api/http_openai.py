@@ -16,6 +16,7 @@ from vllm.entrypoints.serve.exception_handling.error_response import create_erro
 from serving.api.body_options import BodyOptions
 from serving.api.core_proxy import CoreProxy
 from serving.api.guards.body_guard import BodyGuard
+from serving.api.guards.cross_origin import allow_origins
 from serving.api.guards.http_guard import HttpGuard
 from serving.api.guards.queue_guard import IntakeGuard, QueueGuard
 from serving.api.guards.validation_guard import guard_validation
@@ -128,7 +129,7 @@ class HttpServer:
         context, places = engine.model_config.max_model_len, engine.scheduler_config.max_num_queued_reqs
         counted = LoadCount(BodyGuard(IntakeGuard(app, engine), bounds, context, places))
         app.state.in_flight = counted.in_flight
-        stack: Any = CallMiddleware(QueueGuard(counted, engine), engine)
+        stack: Any = allow_origins(app, CallMiddleware(QueueGuard(counted, engine), engine))
         if core:
             stack = CoreProxy(stack, core, bounds, context, places)
         config = uvicorn.Config(

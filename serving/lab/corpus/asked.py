@@ -6,6 +6,7 @@ kind. A few hundred questions in people's own words have answers of their own, a
 """
 
 import re
+from functools import cache
 
 from serving.lab.corpus.grammar import capital
 from serving.lab.corpus.knowledge import Concept, knowledge
@@ -83,10 +84,15 @@ def _trouble(draw: TextDraw) -> Exchange:
     return Exchange(prompt, capital(answer))
 
 
+@cache
+def _known(topic: str) -> list[Concept]:
+    return [one for one in knowledge(topic).concepts if one.kind == "one"]
+
+
 def _half_known(draw: TextDraw) -> tuple[str, Exchange]:
     """Draw a comparison of something known with something that is not."""
     topic = draw.pick(TOPICS_COMPARED)
-    concept: Concept = draw.pick([one for one in knowledge(topic).concepts if one.kind == "one"])
+    concept = draw.pick(_known(topic))
     other = ASKED.say("{mass}" if draw.chance(0.6) else "a {one}", draw)
     first, second = (concept.name, other) if draw.chance(0.6) else (other, concept.name)
     prompt = ASKED.ask(COMPARED, draw, x=first, y=second)

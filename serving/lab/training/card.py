@@ -124,7 +124,8 @@ def _data(facts: Facts) -> str:
 {s["parts"] * s["part_tokens"]:,} tokens, in {last["seconds"] / 60:.0f} minutes on {s["threads"]} CPU threads of a
 machine that others used as well ({last["tokens"] / last["seconds"]:,.0f} tokens a second). The corpus is generated, and
 the same on every machine: dialogues in {len(TOPICS)} topics ({", ".join(TOPICS)}) and about daily life,
-questions that nobody here can answer, sums, chats with tools, answers as JSON. Nothing of it was made by another model.
+questions that nobody here can answer, sums, chats with tools, answers as JSON. Its facts, words and sentences were
+written for it, with the help of a language model; no other text is in it.
 
 Muon for the matrices inside the layers (rate {s["matrix_rate"]:g}), AdamW for embedding, routers and norms (rate
 {s["other_rate"]:g}); up in {s["warm_up"]} steps, level, and linearly to zero in the last {s["fall"]:,}. Tokens

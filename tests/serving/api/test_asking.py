@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grpc
+import httpx
 import openai
 import pytest
 from google.protobuf import json_format
@@ -23,6 +24,7 @@ from tests.serving.api.test_http import idle, metrics
 TOKENS, REQUESTS, SPEED = 3000, 60, 0.5
 # Each test has a key, and so limits, of its own.
 KEYS = ("wishing", "calling", "spending", "counting", "bursting", "streaming", "sharing")
+PAGE = "https://app.example"
 PLAIN: dict[str, Any] = {"model": MODEL, "prompt": "What is a cache?", "max_tokens": 4}
 Code = grpc.StatusCode
 
@@ -33,7 +35,8 @@ def asked() -> Iterator[ServerProcess]:
     limits = ("--key-tokens-per-min", str(TOKENS), "--key-requests-per-min", str(REQUESTS))
     classes = ("--slo-class", "gold: ttft_ms=60000, priority=-3", "--slo-class", "hasty: ttft_ms=1")
     # Slow: limits are of emulated minutes, and what a key has used up must not be back before a busy machine asks.
-    with server("--speed", str(SPEED), "--max-num-seqs", "2", *keys, *limits, *classes, quiet=True) as child:
+    pages = f'--vllm-option=--allowed-origins=["{PAGE}"]'
+    with server("--speed", str(SPEED), "--max-num-seqs", "2", *keys, *limits, *classes, pages, quiet=True) as child:
         yield child
 
 
@@ -91,6 +94,20 @@ def test_a_wrong_wish_is_a_bad_request_and_costs_others_nothing(
         error = refused(ask, **PLAIN, **option, stream=stream)
         assert error.status_code == 400 and said in error.message
         assert [first, *other][-1].choices[0].finish_reason == "length"
+
+
+def test_a_page_from_elsewhere_reads_answers_and_refusals(asked: ServerProcess) -> None:
+    headers = {"authorization": "Bearer wishing", "origin": PAGE}
+    http = httpx.Client(base_url=asked.http_url, headers=headers, timeout=60)
+    for path, more, status in (
+        ("/tokenize", {}, 200),
+        ("/tokenize", {"prompt": "1" * (160 << 10)}, 413),
+        ("/v1/completions", {"slo": "hasty"}, 429),
+    ):
+        answer = http.post(path, json=PLAIN | more)
+        assert (answer.status_code, answer.headers.get_list("access-control-allow-origin")) == (status, [PAGE])
+    asks = {"access-control-request-method": "POST", "access-control-request-headers": "authorization"}
+    assert http.options("/v1/completions", headers=asks).headers["access-control-allow-origin"] == PAGE
 
 
 def test_tokens_are_charged_and_what_is_not_generated_is_given_back(asked: ServerProcess) -> None:
