@@ -167,7 +167,7 @@ class Devices:
 
     def in_flight(self, index: int) -> int:
         """Return the number of requests in flight on a device."""
-        return self._router.in_flight(index) if self.nodes[index].state is not State.STARTING else 0
+        return self._router.in_flight(index)
 
     def forget_prompts(self, index: int) -> None:
         """Record that a device's prefix cache is empty."""

@@ -10,6 +10,8 @@ from serving.cluster.device_buffers import DeviceBuffers
 from serving.cluster.device_manager import Devices
 from serving.cluster.node import Node, State
 from serving.cluster.observer import EdgeObserver, LiveFlights
+from serving.policies.router import Router
+from serving.policies.routing import parse_router
 from serving.scenario.refused_action import RefusedAction
 
 SPEC: Any = SimpleNamespace(sharers=1)
@@ -40,7 +42,7 @@ def devices_of(actors: Actors, connect: Any) -> Devices:
     sources: Any = SimpleNamespace(tell_addresses=lambda: None)
     live = LiveFlights({}, EdgeObserver(), lambda flight, why: None)
     cluster: Any = actors
-    router: Any = SimpleNamespace(add=lambda index, token_s: None)
+    router = Router(parse_router("least-loaded").policy())
     devices = Devices(cluster, router, live, sources, DeviceBuffers({0: node_of(0)}))
 
     async def checked(spec: Any) -> Any:
@@ -81,6 +83,7 @@ def test_a_device_that_fails_to_come_up_is_refused_in_a_sentence() -> None:
         with pytest.raises(RefusedAction, match=r"Device 1 did not come up: the other side has gone\."):
             await devices.add(SPEC, at_once)
         assert (devices.nodes[1].state, actors.ended) == (State.GONE, [1])
+        assert devices.in_flight(1) == 0  # as whoever lists the devices asks
         devices.nodes[0].state = State.LOST
         with pytest.raises(RefusedAction, match="Device 0 did not come up"):
             await devices.revive(0)
