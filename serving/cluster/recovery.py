@@ -248,7 +248,9 @@ class Recovery:
         """Try once; not for longer than the `left_s` real seconds after which requests go on elsewhere, if there are
         any left."""
         try:
-            await asyncio.wait_for(self._recover(node), left_s if left_s > 0 else PATIENCE_S)
+            # `wait_for` would go on as if it had not been cancelled where this ends in the same moment.
+            async with asyncio.timeout(left_s if left_s > 0 else PATIENCE_S):
+                await self._recover(node)
         except GONE:
             return False
         except OSError as error:  # Too slow, or this process has no more files to open: either may pass.
