@@ -82,6 +82,8 @@ class HbXpu:
         addresses, by index."""
         for client in self._clients:
             client.close()
+        if self._driver is not None:
+            self._driver.leave()
         self._clients = [RpcClient(actor) for actor in (scheduler, model, tier)]
         to_scheduler, to_model, to_tier = self._clients
         self._model = RemoteModel(to_model, spec)
