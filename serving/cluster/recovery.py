@@ -167,8 +167,10 @@ class Recovery:
 
     async def move_all(self, node: Node) -> None:
         """Move all requests of a device to others, where they go on from the token that their clients have."""
-        to: dict[int, list[Flight]] = {}
-        for flight in [flight for flight in self._flights.values() if flight.device == node.index]:
+        to, moved = dict[int, list[Flight]](), self._of(node)
+        # One that works again would go on with them, and wait in vain for tokens that are sent elsewhere.
+        node.calls.drop([flight.request.id for flight in moved])
+        for flight in moved:
             self._router.done([(node.index, flight.request)])
             flight.move(self._router.choose(flight.request))
             self._observer.on_move(flight)
@@ -248,16 +250,14 @@ class Recovery:
         """Try once; not for longer than the `left_s` real seconds after which requests go on elsewhere, if there are
         any left."""
         try:
-            # `wait_for` would go on as if it had not been cancelled where this ends in the same moment.
-            async with asyncio.timeout(left_s if left_s > 0 else PATIENCE_S):
+            async with asyncio.timeout(left_s if left_s > 0 else PATIENCE_S):  # `wait_for` may miss a cancel
                 await self._recover(node)
         except GONE:
             return False
         except OSError as error:  # Too slow, or this process has no more files to open: either may pass.
             if not isinstance(error, TimeoutError):
-                log.warning(
-                    "Device %d could not be connected (%s).", node.index, error, extra=fields(device=node.index)
-                )
+                sentence = "Device %d could not be connected (%s)."
+                log.warning(sentence, node.index, error, extra=fields(device=node.index))
             return False
         except Exception:
             # Whatever it is: a device that nobody runs any more would keep its requests waiting for ever.
