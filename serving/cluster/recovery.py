@@ -99,14 +99,14 @@ class Recovery:
         """Have tokens made that the device never releases: first calls and first steps are slow."""
         id = f"warm-up-{node.index}"
         # A device that goes down meanwhile is mended without it.
-        with contextlib.suppress(TimeoutError, *GONE):
+        with contextlib.ExitStack() as after, contextlib.suppress(TimeoutError, *GONE):
+            after.callback(self._sources.drop, [id])
+            after.callback(node.calls.drop, [id])
             async with asyncio.timeout(WARM_UP_S):
                 await node.calls.open(id, 0)
                 self._sources.warm_up(id, node.index, WARM_UP_TOKENS)
                 while (held := (await node.device.held.remote()).get(id)) and len(held[1]) < WARM_UP_TOKENS:
                     await asyncio.sleep(0.01)
-        node.calls.drop([id])
-        self._sources.drop([id])
 
     async def keep(self, node: Node, amiss: bool = False) -> None:
         """Run a device, and mend it each time it dies, until this is cancelled; first of all, if something is `amiss`

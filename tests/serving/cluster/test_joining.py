@@ -27,6 +27,7 @@ class Actors:
 
     def __init__(self) -> None:
         self.ended: list[int] = []
+        self.dropped: list[str] = []
 
     def start_node(self, index: int, spec: Any, limits: Any) -> Node:
         return node_of(index)
@@ -39,7 +40,7 @@ class Actors:
 
 
 def devices_of(actors: Actors, connect: Any) -> Devices:
-    sources: Any = SimpleNamespace(tell_addresses=lambda: None)
+    sources: Any = SimpleNamespace(tell_addresses=lambda: None, drop=actors.dropped.extend)
     live = LiveFlights({}, EdgeObserver(), lambda flight, why: None)
     cluster: Any = actors
     router = Router(parse_router("least-loaded").policy())
@@ -70,6 +71,25 @@ def test_who_gives_up_waiting_for_a_device_leaves_none_that_starts_for_ever() ->
         with pytest.raises(asyncio.CancelledError):
             await adding
         assert (devices.nodes[1].state, actors.ended) == (State.GONE, [1])
+
+    asyncio.run(play())
+
+
+def test_who_gives_up_while_it_warms_up_has_no_tokens_made_for_it() -> None:
+    async def connect(node: Node) -> None:
+        async def hang(request_id: str, position: int, inbox: Any = None) -> None:
+            await asyncio.Event().wait()
+
+        node.calls.open = hang  # type: ignore[method-assign]
+
+    async def play() -> None:
+        devices = devices_of(actors := Actors(), connect)
+        adding = asyncio.create_task(devices.add(SPEC, at_once))
+        await asyncio.sleep(0.01)
+        adding.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await adding
+        assert actors.dropped == ["warm-up-1"]
 
     asyncio.run(play())
 
