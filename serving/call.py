@@ -50,7 +50,8 @@ class Call:
     possible. `rounds` are the first ones of its beam searches. `judging` are judgements of its requests, by the same
     ids, that come from another process: nothing is answered before they are there. `recorded` tells whether the text
     was recorded before (None: undecided), `needs_model` that it can't be; so it is until the request's fields have been
-    read. Devices could see its arrival from `posted_s` on (None: from when their schedulers had its requests).
+    read. Devices could see its arrival from `posted_s` on (None: from when their schedulers had its requests). `number`
+    is its name in an engine core of another process, until that has been told of its end (0: it has none there).
     """
 
     arrival_s: float
@@ -67,6 +68,7 @@ class Call:
     needs_model: bool = True
     judging: dict[str, "asyncio.Future[None]"] = field(default_factory=dict)
     counted: int = 0
+    number: int = 0
     posted_s: float | None = None
     admitted: dict[str, AdmissionRequest] = field(default_factory=dict)
     choices: dict[str, Choices] = field(default_factory=dict)

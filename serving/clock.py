@@ -109,7 +109,7 @@ class WallClock:
 
     def until(self, at_s: float) -> float:
         left = -self.late(at_s)
-        self._note_wait(left)
+        self.note_wait(left)
         if left > NEAR_S:
             self._interrupted.wait(min(left - SPIN_S, LOOK_S))
             left = -self.late(at_s)
@@ -124,7 +124,7 @@ class WallClock:
 
     def wait(self, at_s: float) -> None:
         left_s = max(0.0, min(-self.late(at_s), LOOK_S))
-        self._note_wait(left_s)
+        self.note_wait(left_s)
         self._news.wait(left_s)
 
     def signal(self) -> None:
@@ -133,7 +133,8 @@ class WallClock:
     def interrupt(self) -> None:
         self._interrupted.set()
 
-    def _note_wait(self, left_s: float) -> None:
+    def note_wait(self, left_s: float) -> None:
+        """Take note that whoever waits by this clock waits so many real seconds at most, be it for something else."""
         # Whoever is behind, and waits for an instant long past, is here: only who does not come again is overdue.
         self._wakes_s = time.monotonic() + max(0.0, left_s)
 

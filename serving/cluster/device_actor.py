@@ -82,6 +82,8 @@ class HbXpu:
         addresses, by index."""
         for client in self._clients:
             client.close()
+        if self._driver is not None:
+            self._driver.leave()
         self._clients = [RpcClient(actor) for actor in (scheduler, model, tier)]
         to_scheduler, to_model, to_tier = self._clients
         self._model = RemoteModel(to_model, spec)
@@ -110,8 +112,9 @@ class HbXpu:
         engine.pricer = spec.repriced(engine.pricer, self._model, self._followed)
 
     def _followed(self, trace: TracedDevice) -> Followed:
-        tokens = self._tokens
-        return Followed(LiveRoutes(trace, tokens, self._clock.speed), lambda: LiveTexts(trace, tokens))
+        tokens, clock = self._tokens, self._clock
+        routes = LiveRoutes(trace, tokens, clock.speed, clock.note_wait)
+        return Followed(routes, lambda: LiveTexts(trace, tokens))
 
     @ray.method(concurrency_group="loop")
     def run(self) -> None:

@@ -98,11 +98,12 @@ class Devices:
                 self._end(node, State.GONE)
 
     async def lose(self, index: int) -> None:
-        """Lose a device with all that it holds; its requests go on elsewhere. Raise RefusedAction."""
+        """Lose a device with all that it holds; its requests go on elsewhere. One that drains is gone with them. Raise
+        RefusedAction."""
         self.check_loss(index)
         node = self.nodes[index]
         self._router.close(index)
-        self._end(node, State.LOST)
+        self._end(node, State.GONE if node.state is State.DRAINING else State.LOST)
         await self.recovery.move_all(node)
 
     def check_loss(self, index: int) -> None:
@@ -167,7 +168,7 @@ class Devices:
 
     def in_flight(self, index: int) -> int:
         """Return the number of requests in flight on a device."""
-        return self._router.in_flight(index) if self.nodes[index].state is not State.STARTING else 0
+        return self._router.in_flight(index)
 
     def forget_prompts(self, index: int) -> None:
         """Record that a device's prefix cache is empty."""

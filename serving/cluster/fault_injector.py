@@ -177,6 +177,9 @@ class FaultInjector:
                 await self._restore(undone, event.at_s)
             raise
         self._devices.observer.on_fault(event.device, injected.fault.kind, True)
+        if self._devices.nodes[event.device].state is State.GONE:
+            # It was draining, and is not there any more when this ends.
+            self._devices.observer.on_fault(event.device, injected.fault.kind, False)
 
     async def _end(self, fault: Fault, device: int, effect: Effect, at_s: float) -> None:
         """Tell of an occurrence that has ended, and carry out what its end does."""

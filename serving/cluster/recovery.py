@@ -99,14 +99,14 @@ class Recovery:
         """Have tokens made that the device never releases: first calls and first steps are slow."""
         id = f"warm-up-{node.index}"
         # A device that goes down meanwhile is mended without it.
-        with contextlib.suppress(TimeoutError, *GONE):
+        with contextlib.ExitStack() as after, contextlib.suppress(TimeoutError, *GONE):
+            after.callback(self._sources.drop, [id])
+            after.callback(node.calls.drop, [id])
             async with asyncio.timeout(WARM_UP_S):
                 await node.calls.open(id, 0)
                 self._sources.warm_up(id, node.index, WARM_UP_TOKENS)
                 while (held := (await node.device.held.remote()).get(id)) and len(held[1]) < WARM_UP_TOKENS:
                     await asyncio.sleep(0.01)
-        node.calls.drop([id])
-        self._sources.drop([id])
 
     async def keep(self, node: Node, amiss: bool = False) -> None:
         """Run a device, and mend it each time it dies, until this is cancelled; first of all, if something is `amiss`
@@ -167,8 +167,10 @@ class Recovery:
 
     async def move_all(self, node: Node) -> None:
         """Move all requests of a device to others, where they go on from the token that their clients have."""
-        to: dict[int, list[Flight]] = {}
-        for flight in [flight for flight in self._flights.values() if flight.device == node.index]:
+        to, moved = dict[int, list[Flight]](), self._of(node)
+        # One that works again would go on with them, and wait in vain for tokens that are sent elsewhere.
+        node.calls.drop([flight.request.id for flight in moved])
+        for flight in moved:
             self._router.done([(node.index, flight.request)])
             flight.move(self._router.choose(flight.request))
             self._observer.on_move(flight)
@@ -248,14 +250,14 @@ class Recovery:
         """Try once; not for longer than the `left_s` real seconds after which requests go on elsewhere, if there are
         any left."""
         try:
-            await asyncio.wait_for(self._recover(node), left_s if left_s > 0 else PATIENCE_S)
+            async with asyncio.timeout(left_s if left_s > 0 else PATIENCE_S):  # `wait_for` may miss a cancel
+                await self._recover(node)
         except GONE:
             return False
         except OSError as error:  # Too slow, or this process has no more files to open: either may pass.
             if not isinstance(error, TimeoutError):
-                log.warning(
-                    "Device %d could not be connected (%s).", node.index, error, extra=fields(device=node.index)
-                )
+                sentence = "Device %d could not be connected (%s)."
+                log.warning(sentence, node.index, error, extra=fields(device=node.index))
             return False
         except Exception:
             # Whatever it is: a device that nobody runs any more would keep its requests waiting for ever.

@@ -33,8 +33,14 @@ class LiveDriver:
         heard."""
         self.engine = engine
         self._clock, self._flush, self._arriving_s = clock, flush, arriving_s
-        self._news = False
+        self._news = self._left = False
         self._changed_s: float | None = None
+
+    def leave(self) -> None:
+        """Wait for nothing any more that may never come, as another driver takes this one's place: a cycle ends with
+        its step."""
+        self._left = True
+        self.poke()
 
     def poke(self) -> None:
         """Report a change of the batch: the next step is planned anew."""
@@ -117,14 +123,14 @@ class LiveDriver:
     def _wait_out_stall(self) -> None:
         """Let a stall pass. A clock's wait may end sooner than it is asked to."""
         engine = self.engine
-        while self._clock.now() < engine.stalled_until_s:
+        while self._clock.now() < engine.stalled_until_s and not self._left:
             self._wait(engine.stalled_until_s)
         engine.resume(self._clock.now())
 
     def _catch_up(self) -> None:
         """Wait for tokens that are long overdue. Arrivals go on meanwhile, so emulated time does too."""
         tokens, behind = self.engine.tokens, False
-        while tokens.owed() > MAX_OWED:
+        while tokens.owed() > MAX_OWED and not self._left:
             behind = True
             self._wait(NEVER)
         if behind:

@@ -1,5 +1,7 @@
 """Live expert routes: the token model's, mapped to the emulated model's experts as tokens arrive."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from device_model.experts.route_map import RouteMap, Routers
@@ -18,10 +20,17 @@ KEPT = 32
 class LiveRoutes:
     """The `Choices` of a live server: routes come with the tokens in its buffer; missing ones are guessed."""
 
-    def __init__(self, trace: TracedDevice, tokens: TokenBuffer, speed: float) -> None:
-        """`speed` is in emulated seconds per real second. Raise UsageError if the token model has no experts."""
+    def __init__(
+        self,
+        trace: TracedDevice,
+        tokens: TokenBuffer,
+        speed: float,
+        note_wait: Callable[[float], object] = lambda most_s: None,
+    ) -> None:
+        """`speed` is in emulated seconds per real second. `note_wait` hears of each wait, with the real seconds that it
+        takes at most. Raise UsageError if the token model has no experts."""
         self._format = format_of(trace.token_model)
-        self._tokens, self._speed = tokens, speed
+        self._tokens, self._speed, self._note_wait = tokens, speed, note_wait
         self._last: dict[str, IntArray] = {}
         self.emulate(trace)
         model = self._expected.setup.model
@@ -36,6 +45,7 @@ class LiveRoutes:
         decode, as far as vLLM has made them; and how many of them were guessed."""
         self._last = {id: self._last[id] for id in batch.ids if id in self._last}
         patience_s = 0.0 if all(batch.decodes) else self._patience_s(new, context)
+        self._note_wait(patience_s)
         coming = self._tokens.coming(batch.ids, patience_s, 1 + ahead)
         cuts, unrouted = [], 0
         each = zip(batch.ids, coming, new.tolist(), context.tolist(), batch.decodes, strict=True)

@@ -72,7 +72,6 @@ class RemoteCore(RefusedCalls):
         self.outputs = OutputQueue(self._note_delay)
         self._decoder, self._numbers = MsgpackDecoder(EngineCoreOutputs), count(NO_ANSWER + 1)
         self._waiting: dict[int, asyncio.Future[bytes]] = {}
-        self._number_of: dict[int, int] = {}
         self._delays: list[tuple[int, float]] = []
         self._order, self._inbox = TokenOrder(), inbox
         wire.listen(self._take, self.outputs.flush)
@@ -135,22 +134,28 @@ class RemoteCore(RefusedCalls):
     async def add_request_async(self, request: EngineCoreRequest) -> None:
         """Have a request served, once it is admitted."""
         check_text_alone(request)
-        call, params = current_call(), request.sampling_params
-        if call is not None:
-            if (id := request.external_req_id) not in call.judging:
-                # It had no tokens until now.
-                rank, id = request.data_parallel_rank, request.request_id
-                asked = AdmissionRequest(len(request.prompt_token_ids), params.max_tokens, 1, rank)
-                self.admit(id, asked, params, request.priority)
-            await asyncio.shield(call.judging[id])
-            request.trace_headers = {CALL: str(self._number(call))}
-        self._order.begin(request.request_id)
-        self._wire.send(EngineCoreRequestType.ADD, request)
-        if call is not None:
-            self.intake.leave(call)
-            if call.answered:
+        call = current_call()
+        try:
+            if call is not None:
+                await self._judged(call, request)
+                request.trace_headers = {CALL: str(self._number(call))}
+            self._order.begin(request.request_id)
+            self._wire.send(EngineCoreRequestType.ADD, request)
+            if call is not None:
+                self.intake.leave(call)
+        finally:
+            if call is not None and call.answered:
                 # Its text is made in the background: nothing else tells the core that it has ended by now.
                 self.ended(call)
+
+    async def _judged(self, call: Call, request: EngineCoreRequest) -> None:
+        """Wait until a request is admitted. Raise `Overflow` or `Invalid` if it is refused."""
+        if (id := request.external_req_id) not in call.judging:
+            # It had no tokens until now.
+            rank, id = request.data_parallel_rank, request.request_id
+            asked = AdmissionRequest(len(request.prompt_token_ids), request.sampling_params.max_tokens, 1, rank)
+            self.admit(id, asked, request.sampling_params, request.priority)
+        await asyncio.shield(call.judging[id])
 
     def refuse_all(self, refusal: Exception) -> None:
         """Leave those that wait to the core: none of them keeps its client here from an answer."""
@@ -164,14 +169,14 @@ class RemoteCore(RefusedCalls):
 
     def ended(self, call: Call) -> None:
         """Tell the core that a call was answered, or broken off."""
-        if number := self._number_of.pop(id(call), None):
-            self._tell(ENDED, CallEnd(number, call.status))
+        if call.number:
+            self._tell(ENDED, CallEnd(call.number, call.status))
+            call.number = 0
 
     def _number(self, call: Call) -> int:
         """Return the number by which the core knows a call."""
-        if (number := self._number_of.get(id(call))) is None:
-            number = self._number_of[id(call)] = next(self._numbers)
-        return number
+        call.number = call.number or next(self._numbers)
+        return call.number
 
     async def abort_requests_async(self, request_ids: list[str]) -> None:
         """vLLM's output handler calls this for one reason: it has seen a stop string."""

@@ -66,5 +66,6 @@ class Router:
             view.tokens -= request.prompt_tokens
 
     def in_flight(self, device: int) -> int:
-        """Return how many requests are in flight on a device."""
-        return self._views[device].requests
+        """Return how many requests are in flight on a device: none on one that never came up."""
+        view = self._views.get(device)
+        return 0 if view is None else view.requests

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 FREE_RESTARTS = 3
-LEAST_S, MOST_S = 0.5, 16.0
+LEAST_S, MOST_S, DOUBLINGS = 0.5, 16.0, 5
 GIVEN_UP = 8
 STEADY_S = 2.0
 
@@ -32,7 +32,10 @@ class Backoff:
         self._up_since_s = None
         self.failures += 1
         beyond = self.failures - FREE_RESTARTS
-        return 0.0 if beyond <= 0 else min(MOST_S, LEAST_S * 2.0 ** (beyond - 1))
+        if beyond <= 0:
+            return 0.0
+        # What fails for a night has failed more often than a number can be doubled.
+        return min(MOST_S, LEAST_S * 2.0 ** min(beyond - 1, DOUBLINGS))
 
     @property
     def given_up(self) -> bool:

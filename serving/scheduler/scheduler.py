@@ -109,7 +109,8 @@ class Scheduler:
                 self._advance_each(list(self._step.new_tokens), batch, done)
                 self._gather()
         for id in done.finished:
-            self.abort(id)
+            if id not in self._waiting or self._waiting[id].order:  # else it ended before it was sent again
+                self.abort(id)
 
     def _advance_together(self, steps: int) -> None:
         together = self._together
@@ -275,9 +276,8 @@ class Scheduler:
         self._leave(victim, ends=False)
         spill = self.rules.preemption == SPILL and self._spilled + victim.computed <= self.limits.spill_tokens
         victim.kept, victim.spilled = (victim.computed, victim.computed > 0) if spill else (0, False)
-        if spill:
-            self._spilled += victim.computed
-            step.spilled += victim.computed
+        self._spilled += victim.kept
+        step.spilled += victim.kept
         victim.computed = 0
         self._waiting[victim.request.id] = victim
         step.preempted.append(victim.id)

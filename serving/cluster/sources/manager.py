@@ -218,13 +218,14 @@ class SourceManager:
     async def _recovered(self) -> bool:
         """Replace the source by a standby, or by a new one, which makes the old one's tokens again."""
         await asyncio.sleep(self.backoff.failed(time.monotonic()))
-        with contextlib.suppress(RayError):
-            ray.kill(self.handle)
-        self._actors.replace(self.index)
         try:
-            await self.connect()
+            await self._replace()
         except RayError as error:
             log.error("The token source does not start (%s).", summary(error), extra=fields(actor=ACTOR))
+            return False
+        except Exception:
+            # Whatever it is (no more files to open): a source that nobody starts again would keep its requests waiting.
+            log.exception("The token source could not be replaced.", extra=fields(actor=ACTOR))
             return False
         self._siblings.follow()
         self.link.up = True
@@ -233,6 +234,13 @@ class SourceManager:
         self._siblings.relieve()
         self._actors.stand_by()
         return True
+
+    async def _replace(self) -> None:
+        """Put another actor in the place of the dead one, and connect it."""
+        with contextlib.suppress(RayError):
+            ray.kill(self.handle)
+        self._actors.replace(self.index)
+        await self.connect()
 
     def _admit(self) -> None:
         """Add the requests that may go on now."""

@@ -6,6 +6,7 @@ delivers half a message.
 
 import socket
 import threading
+import time
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -16,6 +17,10 @@ from serving.cluster.streams.wire import MOST_BYTES, Wire, connected
 
 # What was sent before its wire was closed may still go so long.
 LINGER_MS = 1000
+# Who has said nothing for so many real seconds is dropped: ZeroMQ does not tell that somebody has gone. Who is still
+# there has another wire with his next message.
+SILENT_S = 600.0
+LOOK_S = 5.0
 
 
 def open_port(path: Path, ip: str) -> tuple[str, CurveKeys]:
@@ -65,26 +70,55 @@ def _carry_out(far: "zmq.Socket[bytes]", near: Wire) -> None:
 
 
 def _carry_in(port: "zmq.Socket[bytes]", path: Path) -> None:
-    """Carry messages between a port and the listener behind it, over a wire for each connection."""
-    poller = zmq.Poller()
-    poller.register(port, zmq.POLLIN)
-    wires: dict[bytes, Wire] = {}
-    callers: dict[int, bytes] = {}
+    """Carry messages between a port and the listener behind it, for ever."""
+    callers = _Callers(port, path)
     while True:
-        for ready, _ in poller.poll():
-            if ready is port:
-                caller, *frames = port.recv_multipart()
-                if (wire := wires.get(caller)) is None:
-                    wire = wires[caller] = connected(path)
-                    callers[wire.fileno()] = caller
-                    poller.register(wire.fileno(), zmq.POLLIN)
-                wire.send(b"".join(frames))
-                continue
-            caller = callers[ready]
-            try:
-                for message in wires[caller].receive():
-                    port.send_multipart([caller, bytes(message)])
-            except ConnectionError:
-                poller.unregister(ready)
-                del callers[ready]
-                wires.pop(caller).close()
+        callers.carry()
+
+
+class _Callers:
+    """The connections to a port, each with a wire to the listener at a path."""
+
+    def __init__(self, port: "zmq.Socket[bytes]", path: Path) -> None:
+        self._port, self._path = port, path
+        self._poller = zmq.Poller()
+        self._poller.register(port, zmq.POLLIN)
+        self._wires: dict[bytes, Wire] = {}
+        self._callers: dict[int, bytes] = {}
+        self._heard_s: dict[bytes, float] = {}
+        self._looked_s = time.monotonic()
+
+    def carry(self) -> None:
+        """Carry what is here, or comes within `LOOK_S`; drop who has been silent for too long."""
+        for ready, _ in self._poller.poll(round(1000 * LOOK_S)):
+            if ready is self._port:
+                self._take()
+            else:
+                self._answer(self._callers[ready])
+        now_s = time.monotonic()
+        if now_s - self._looked_s >= LOOK_S:
+            self._looked_s = now_s
+            for caller in [caller for caller, heard_s in self._heard_s.items() if now_s - heard_s > SILENT_S]:
+                self._drop(caller)
+
+    def _take(self) -> None:
+        caller, *frames = self._port.recv_multipart()
+        if (wire := self._wires.get(caller)) is None:
+            wire = self._wires[caller] = connected(self._path)
+            self._callers[wire.fileno()] = caller
+            self._poller.register(wire.fileno(), zmq.POLLIN)
+        self._heard_s[caller] = time.monotonic()
+        wire.send(b"".join(frames))
+
+    def _answer(self, caller: bytes) -> None:
+        try:
+            for message in self._wires[caller].receive():
+                self._port.send_multipart([caller, bytes(message)])
+        except ConnectionError:
+            self._drop(caller)
+
+    def _drop(self, caller: bytes) -> None:
+        wire = self._wires.pop(caller)
+        self._poller.unregister(wire.fileno())
+        del self._callers[wire.fileno()], self._heard_s[caller]
+        wire.close()

@@ -210,7 +210,7 @@ class FrontEnd:
 
     def known(self, ids: list[str]) -> list[str]:
         """Forget requests; return those of them that there were."""
-        found = [id for id in ids if id in self._server_of]
+        found = [id for id in dict.fromkeys(ids) if id in self._server_of]
         self._forget(found)
         return found
 

@@ -10,6 +10,8 @@ from serving.cluster.device_buffers import DeviceBuffers
 from serving.cluster.device_manager import Devices
 from serving.cluster.node import Node, State
 from serving.cluster.observer import EdgeObserver, LiveFlights
+from serving.policies.router import Router
+from serving.policies.routing import parse_router
 from serving.scenario.refused_action import RefusedAction
 
 SPEC: Any = SimpleNamespace(sharers=1)
@@ -25,6 +27,7 @@ class Actors:
 
     def __init__(self) -> None:
         self.ended: list[int] = []
+        self.dropped: list[str] = []
 
     def start_node(self, index: int, spec: Any, limits: Any) -> Node:
         return node_of(index)
@@ -37,10 +40,10 @@ class Actors:
 
 
 def devices_of(actors: Actors, connect: Any) -> Devices:
-    sources: Any = SimpleNamespace(tell_addresses=lambda: None)
+    sources: Any = SimpleNamespace(tell_addresses=lambda: None, drop=actors.dropped.extend)
     live = LiveFlights({}, EdgeObserver(), lambda flight, why: None)
     cluster: Any = actors
-    router: Any = SimpleNamespace(add=lambda index, token_s: None)
+    router = Router(parse_router("least-loaded").policy())
     devices = Devices(cluster, router, live, sources, DeviceBuffers({0: node_of(0)}))
 
     async def checked(spec: Any) -> Any:
@@ -72,6 +75,25 @@ def test_who_gives_up_waiting_for_a_device_leaves_none_that_starts_for_ever() ->
     asyncio.run(play())
 
 
+def test_who_gives_up_while_it_warms_up_has_no_tokens_made_for_it() -> None:
+    async def connect(node: Node) -> None:
+        async def hang(request_id: str, position: int, inbox: Any = None) -> None:
+            await asyncio.Event().wait()
+
+        node.calls.open = hang  # type: ignore[method-assign]
+
+    async def play() -> None:
+        devices = devices_of(actors := Actors(), connect)
+        adding = asyncio.create_task(devices.add(SPEC, at_once))
+        await asyncio.sleep(0.01)
+        adding.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await adding
+        assert actors.dropped == ["warm-up-1"]
+
+    asyncio.run(play())
+
+
 def test_a_device_that_fails_to_come_up_is_refused_in_a_sentence() -> None:
     async def fail(node: Node) -> None:
         raise ConnectionResetError("the other side has gone")
@@ -81,6 +103,7 @@ def test_a_device_that_fails_to_come_up_is_refused_in_a_sentence() -> None:
         with pytest.raises(RefusedAction, match=r"Device 1 did not come up: the other side has gone\."):
             await devices.add(SPEC, at_once)
         assert (devices.nodes[1].state, actors.ended) == (State.GONE, [1])
+        assert devices.in_flight(1) == 0  # as whoever lists the devices asks
         devices.nodes[0].state = State.LOST
         with pytest.raises(RefusedAction, match="Device 0 did not come up"):
             await devices.revive(0)

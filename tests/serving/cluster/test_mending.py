@@ -280,3 +280,21 @@ def test_one_that_has_failed_eight_times_has_no_requests_until_it_has_run_for_a_
         assert fleet.router.others_open(1)
 
     play(fleet, script)
+
+
+def test_one_that_is_lost_just_as_it_is_back_is_mended_no_more(made: Callable[[int], Fleet]) -> None:
+    node = (fleet := made(1)).nodes[0]
+
+    async def script() -> None:
+        answered = asyncio.get_running_loop().create_future()
+        vars(node.calls)["schedules"] = lambda limits: answered
+        mending = asyncio.create_task(fleet.recovery.keep(node, amiss=True))
+        await until(lambda: fleet.actors[0].submitted)
+        # Its calls are closed and its loop is cancelled together.
+        answered.set_exception(ConnectionResetError())
+        mending.cancel()
+        await asyncio.wait([mending], timeout=1.0)
+        assert mending.cancelled()
+        node.calls.close()
+
+    asyncio.run(script())

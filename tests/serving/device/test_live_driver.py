@@ -7,7 +7,7 @@ import pytest
 from device_model.step import StepCost
 from serving.clock import VirtualClock
 from serving.device.engine import Engine
-from serving.device.live_driver import MOST_AWAITED_S, LiveDriver
+from serving.device.live_driver import MAX_OWED, MOST_AWAITED_S, LiveDriver
 from serving.device.pricing import StepPrice
 from serving.device.slow_tier import SlowTier
 from serving.device.token_buffer import TokenBuffer
@@ -122,3 +122,32 @@ def test_a_device_waits_a_moment_for_who_came_by_the_end_of_its_step(came_s: flo
     assert 0 <= late_s <= MOST_AWAITED_S * 1.001
     assert (late_s > 0) is waited
     assert [release.at_s for release in releases] == [STEP_S, 2 * STEP_S]
+
+
+class Standing(VirtualClock):
+    """Stands while one waits, until the driver is left at the third wait."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.driver: LiveDriver | None = None
+        self._waits = 0
+
+    def wait(self, at_s: float) -> None:
+        self._waits += 1
+        assert self.driver is not None and self._waits < 9
+        if self._waits == 3:
+            self.driver.leave()
+
+
+@pytest.mark.parametrize("stalled", [True, False])
+def test_a_driver_that_is_left_waits_neither_for_the_end_of_a_stall_nor_for_tokens(stalled: bool) -> None:
+    """Nobody would tell it of either: its loop would go on beside that of the driver in its place."""
+    planner, clock, tokens = Lost(), Standing(), TokenBuffer()
+    tokens.open("a")
+    tokens.take({"a": 0 if stalled else MAX_OWED})
+    driver = clock.driver = LiveDriver(Engine(0, planner, planner, SlowTier(1e9), tokens, lambda release: None), clock)
+    if stalled:
+        driver.stall(1e12)
+    driver.cycle()
+    with pytest.raises(ConnectionResetError):
+        driver.cycle()

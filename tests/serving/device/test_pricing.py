@@ -138,6 +138,15 @@ def test_a_prompt_waits_for_its_routes_but_not_beyond_half_its_step():
     assert next(traced.price(prompt, FULL_SPEED)).unrouted == 0
 
 
+@pytest.mark.parametrize("speed", [1.0, 0.5])
+def test_who_looks_after_a_device_hears_how_long_it_waits_for_routes(speed: float):
+    """At a low speed that is longer than any device may be silent else."""
+    tokens, waits = source(begun=False, a=[]), list[float]()
+    prompt = batch(["a"], [5], [0])
+    LiveRoutes(TRACE, tokens, speed, waits.append).rows(prompt, np.array([5]), np.array([0]))
+    assert waits == [pytest.approx(0.5 * DEVICE.probe(prompt.plan).latency_s[0] / speed)]
+
+
 def test_clients_get_no_routes():
     tokens = source(a=[rows(1)])
     [chunk], _ = tokens.take({"a": 1})

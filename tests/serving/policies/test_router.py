@@ -46,6 +46,10 @@ requests = st.lists(
 )
 
 
+def test_on_a_device_that_never_came_up_nothing_is_in_flight() -> None:
+    assert router("least-loaded", 1).in_flight(1) == 0
+
+
 @given(st.sampled_from(ROUTERS), st.integers(1, 6), requests, st.lists(st.booleans(), max_size=80))
 def test_what_is_in_flight_is_what_was_chosen_and_has_not_ended(
     policy: str, devices: int, wanted: list[Request], ends: list[bool]

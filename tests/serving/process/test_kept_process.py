@@ -37,6 +37,11 @@ def test_who_kills_a_part_that_works_again_and_again_never_has_anybody_wait() ->
     assert not backoff.given_up
 
 
+def test_what_fails_for_weeks_is_still_tried() -> None:
+    backoff = Backoff()
+    assert [backoff.failed(0.0) for _ in range(5000)][-1] == MOST_S
+
+
 async def run_for(kept: KeptProcess, seconds: float) -> None:
     """Keep a process for some real seconds."""
     with contextlib.suppress(TimeoutError):

@@ -39,6 +39,16 @@ def test_a_prompt_is_prefilled_and_then_decoded_until_its_last_token() -> None:
     assert not scheduler.plan(2.0, 2.0, 1.9, Done(3)).ids
 
 
+def test_a_request_that_is_sent_again_as_its_device_tells_of_its_end_is_served() -> None:
+    """As one is whose tokens were lost on their way: its edge is told of the end before the scheduler is."""
+    scheduler = scheduler_with(request("a", output=1), request("b", output=9))
+    first_plan(scheduler)
+    scheduler.abort("a")
+    scheduler.submit(request("a", output=1))
+    assert scheduler.plan(1.0, 1.0, 0.0, Done(1, finished=["a"])).ids == ["b", "a"]
+    assert scheduler.plan(2.0, 2.0, 1.0, Done(1, finished=["a"])).ids == ["b"]
+
+
 def test_a_long_prompt_is_cut_into_chunks_and_emits_only_with_the_last() -> None:
     scheduler = scheduler_with(request("a", prompt=150))
     seen = []

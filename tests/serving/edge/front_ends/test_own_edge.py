@@ -128,6 +128,12 @@ def test_a_request_whose_call_has_ended_is_served_without_it(tmp_path: Path) -> 
     assert request.trace_headers is None
 
 
+def test_a_request_that_one_message_names_twice_is_ended_once(tmp_path: Path) -> None:
+    edge = OwnEdge(tmp_path / "wire", Core(), None)  # type: ignore[arg-type]  # what an edge asks of it
+    edge._server_of |= dict.fromkeys(("a", "b"), None)  # type: ignore[arg-type]
+    assert edge.known(["a", "b", "a", "c"]) == ["a", "b"] and not edge._server_of
+
+
 def test_what_the_edge_alone_has_heard_is_counted_before_its_request_ends(tmp_path: Path) -> None:
     async def run() -> None:
         there = Connected(tmp_path, flight("a", 1, 2, 3))

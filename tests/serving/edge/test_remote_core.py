@@ -1,0 +1,61 @@
+"""Does the engine core hear of the end of each call of an edge in another process, and take none for another?"""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+from serving.call import Call, stamp
+from serving.clock import WallClock
+from serving.cluster.streams.sockets import Address
+from serving.edge.arrivals import Arrivals
+from serving.edge.front_ends.edge_messages import ENDED, AdmissionCall, CallEnd
+from serving.edge.refusals import GivenUp
+from serving.edge.remote_core import RemoteCore
+from serving.token_source.chunks import probe
+
+
+class Wire:
+    """Keeps what the core is told."""
+
+    def __init__(self) -> None:
+        self.said = list[Any]()
+
+    def listen(self, take: Any, taken: Any) -> None:
+        pass
+
+    def send(self, kind: Any, message: Any) -> None:
+        self.said.append(message)
+
+    @property
+    def ended(self) -> list[int]:
+        """The calls of whose end it was told."""
+        calls = [said for said in self.said if isinstance(said, tuple) and said[2] == ENDED]
+        return [msgspec.msgpack.decode(arguments[0], type=CallEnd).call for _, _, _, arguments in calls]
+
+
+class Refusing(RemoteCore):
+    """Has every request refused."""
+
+    async def _judge(self, call: Call, message: AdmissionCall) -> None:
+        raise GivenUp("All places are taken.")
+
+
+def test_a_request_that_is_refused_after_its_call_was_answered_leaves_no_call() -> None:
+    """As one is that is made in the background."""
+
+    async def play() -> None:
+        clock, wire = WallClock(0.0), Wire()
+        inbox: Any = SimpleNamespace(address=Address("here", "/inbox"), start=lambda *takers: None)
+        core = Refusing(wire, inbox, clock, Arrivals(clock))  # type: ignore[arg-type]
+        call = stamp(clock)
+        call.end(None)
+        with pytest.raises(GivenUp):
+            await core.add_request_async(probe("a", 4))
+        assert wire.ended == [1] and not call.number
+        # Whichever call comes next, wherever it lies in memory, is another one.
+        assert core._number(Call(0.0)) > 1
+
+    asyncio.run(play())
