@@ -17,6 +17,7 @@ from serving.scenario.fleet import described
 from serving.scenario.scenario import Scenario, ScenarioError
 from serving.security.api_keys import api_keys, environment_of
 from serving.security.client_trust import Trust
+from serving.token_source.vllm_args import served_name
 
 QUESTION = "What is a cache?"
 REPLY_TOKENS = 48
@@ -34,7 +35,7 @@ def demo(scenario: Scenario) -> int:
         progress.done()
         print(f"Ready in {child.ready_s:.1f} s: {child.http_url}/v1 and {child.grpc_url}")
         key = keys[0] if keys else None
-        show_reply(child, scenario.model, key, trust)
+        show_reply(child, served_name(scenario), key, trust)
         return show_load(child, key, trust)
 
 

@@ -57,11 +57,19 @@ def test_a_host_that_is_not_this_machine_is_named_and_no_port_is_blamed(host: st
     assert "port" not in str(refused.value)
 
 
+def greeted(scenario: Scenario) -> str:
+    """What whoever starts a server of this scenario reads once it is ready."""
+    return greeting(RunningServer(scenario, 8000, 50051, 12.0, True, False, lost=Future(loop=new_event_loop())))
+
+
 def test_an_address_of_ipv6_can_be_pasted() -> None:
-    said = greeting(
-        RunningServer(Scenario(host="::1"), 8000, 50051, 12.0, True, False, lost=Future(loop=new_event_loop()))
-    )
+    said = greeted(Scenario(host="::1"))
     assert "http://[::1]:8000/v1/chat/completions" in said and "call grpc://[::1]:50051 " in said
+
+
+def test_lines_to_paste_ask_for_the_model_by_the_name_that_it_is_served_by() -> None:
+    said = greeted(Scenario(vllm_options=("--served-model-name", "mine")))
+    assert said.count('{"model": "mine", ') == 2 and "qwen3-30b-a3b" not in said
 
 
 @pytest.mark.parametrize(
