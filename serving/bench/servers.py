@@ -82,7 +82,7 @@ def front_end_url(options: tuple[str, ...]) -> str:
     url, end_s = f"http://127.0.0.1:{options[-1]}", time.monotonic() + FRONT_END_S
     while time.monotonic() < end_s:
         with suppress(httpx.HTTPError):
-            if httpx.get(f"{url}/health").status_code == HTTPStatus.OK:
+            if httpx.get(f"{url}/health", trust_env=False).status_code == HTTPStatus.OK:
                 return url
         time.sleep(0.1)
     raise RuntimeError(f"vllm-rs has not come up at {url} within {FRONT_END_S:g} s.")
@@ -95,7 +95,8 @@ def stand_still(url: str, devices: int, seconds: float, spread_s: float) -> None
     starts_s = sorted(np.random.default_rng(START_SEED).uniform(0.0, spread_s, devices))
     for device, start_s in enumerate(starts_s):
         for_s = seconds + start_s
-        answer = httpx.post(f"{url}/foreserve/v1/faults", json={"fault": f"stall: for={for_s}, device={device}"})
+        fault = {"fault": f"stall: for={for_s}, device={device}"}
+        answer = httpx.post(f"{url}/foreserve/v1/faults", json=fault, trust_env=False)
         if answer.status_code != HTTPStatus.OK:
             raise RuntimeError(f"device {device} cannot stand still: {answer.text}")
 

@@ -49,7 +49,8 @@ def trust_in(scenario: Scenario) -> Trust:
 def show_reply(child: ServerProcess, model: str, api_key: str | None, trust: Trust) -> None:
     """Print one streamed reply, at the emulated pace."""
     print(f"\n--- {QUESTION!r}, answered by the bundled token model at the emulated device's pace ---", flush=True)
-    http = openai.DefaultHttpxClient(verify=trust.context())
+    # A proxy that the environment names may not reach this machine.
+    http = openai.DefaultHttpxClient(verify=trust.context(), trust_env=False)
     client = openai.OpenAI(base_url=f"{child.http_url}/v1", api_key=api_key or "none", http_client=http)
     with client.chat.completions.create(
         model=model,
