@@ -18,11 +18,14 @@ from serving.load.run import run_load
 from serving.process.run_folder import run_folder
 from serving.process.server_process import ServerProcess, server
 from serving.scenario.scenario import RUST_FRONT_END
+from serving.security.api_keys import NAMES
 from serving.telemetry.step_log import read_step_log
 from serving.types import StepRecord
 from serving.usage_error import UsageError
 
 HARDWARE, MODEL = "elmoe3d-8gb", "qwen3-30b-a3b"
+NO_KEYS = dict.fromkeys(NAMES, "")
+"""The environment of servers that ask for none, whatever keys the user's own asks for."""
 INPUT_TOKENS = 8
 FRONT_END_S = 30.0
 START_SEED = 1
@@ -59,7 +62,7 @@ class Servers:
     def default(self, devices: int, *options: str) -> Iterator[ServerProcess]:
         """Run a server of `devices` devices in the default scenario but for `options`, and yield it."""
         count = ("--devices", str(devices))
-        with server(*count, "--token-model", self._token_model, *options, quiet=True) as child:
+        with server(*count, "--token-model", self._token_model, *options, quiet=True, environment=NO_KEYS) as child:
             yield child
 
 
