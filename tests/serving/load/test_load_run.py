@@ -149,6 +149,23 @@ def test_a_late_client_does_not_slow_the_load():
     assert drive.all_times[-1].lag_s > 0.1
 
 
+def test_requests_that_are_due_already_let_those_before_them_go_on():
+    made, made_by_then = [], []
+
+    class Server:
+        async def stream(self, request: LoadRequest, model: str, times: RequestTimes) -> None:
+            made_by_then.append(len(made))
+
+    def slowly():
+        for i in range(5):
+            sleep(0.02)
+            made.append(i)
+            yield LoadRequest(0.0, "x", 1)
+
+    asyncio.run(Drive(Server(), "m", 1.0, timeout_s=9.0).run(slowly(), None))
+    assert len(made_by_then) == 5 and made_by_then[0] == 2
+
+
 def test_the_request_is_openais():
     server = StandIn()
     load(server, model="good", api_key="k", extra_body={"top_k": 3}, num_requests=1, temperature=0.0)
