@@ -65,7 +65,9 @@ class Drive:
         self.all_times.append(times)
         self.in_flight.add(times)
         try:
+            free_s = monotonic()
             async with slots:
+                times.held_s = monotonic() - free_s
                 await self._send(request, times)
         except asyncio.CancelledError:
             times.cancelled = True

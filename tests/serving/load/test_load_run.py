@@ -3,7 +3,7 @@
 import asyncio
 import io
 from collections.abc import Callable
-from time import sleep
+from time import monotonic, sleep
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from rich.console import Console
 
 from serving.load.client import RequestTimes
 from serving.load.drive import Drive
+from serving.load.latencies import seen_s, ttft_s
 from serving.load.options import LoadError, LoadOptions, OptionError, Slos
 from serving.load.progress import LoadProgress, Meter
 from serving.load.report import Report
@@ -135,6 +136,19 @@ def test_concurrency_is_bounded_on_wish_and_waiting_counts():
     summary = load(StandIn(0.02), max_concurrency=1).summary
     assert summary.completed == 3
     assert summary.e2e_s.p99 > 1.8 * summary.e2e_s.count / 3 * 0.08
+
+
+def test_the_wait_for_a_place_is_the_clients_own():
+    class Server:
+        async def stream(self, request: LoadRequest, model: str, times: RequestTimes) -> None:
+            await asyncio.sleep(0.05)
+            times.see(monotonic(), True, None)
+
+    drive = Drive(Server(), "m", speed=1.0, timeout_s=9.0)
+    asyncio.run(drive.run([LoadRequest(0.0, "x", 1) for _ in range(3)], 1))
+    assert [times.held_s for times in drive.all_times] == pytest.approx([0.0, 0.05, 0.1], abs=0.03)
+    assert seen_s("ttft", drive.all_times, 2.0) == pytest.approx([0.1] * 3, abs=0.06)
+    assert ttft_s(drive.all_times[2]) > 0.1
 
 
 def test_a_late_client_does_not_slow_the_load():
