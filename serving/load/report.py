@@ -14,14 +14,7 @@ from serving.load.emulator import Fidelity
 from serving.load.latencies import seen_s
 from serving.load.options import Slos
 from serving.load.summary import Goodput, Quantiles, Summary
-from serving.load.tails import (
-    FAMILIES,
-    SHOWN,
-    ModelledLatency,
-    TailRefusal,
-    attainment_refusal,
-    percentile_refusals,
-)
+from serving.load.tails import FAMILIES, SHOWN, ModelledLatency, TailRefusal, attainment_refusal, percentile_refusals
 from serving.presentation.table import Table
 
 LAG_WORTH_SAYING_S = 0.005  # A client whose p99 is later than this was short of processor itself.
@@ -95,7 +88,9 @@ class Report:
         """The devices' latencies that are those of clients, but for the host's part."""
         modelled = self.fidelity.modelled if self.fidelity else {}
         # Of a call, clients get nothing before the server has read its name: only its end is when the last token comes.
-        return {name: modelled[name] for name in modelled if name == "e2e" or not self.summary.calls_asked}
+        # Of what was broken off, devices count an end too, and clients have none.
+        others = {"e2e": self.summary.cancelled}
+        return {name: modelled[name] for name in modelled if not others.get(name, self.summary.calls_asked)}
 
     def _slower(self, tails: Collection[TailRefusal]) -> str:
         """Say at which speed the host should keep up with tails: of a lower one its busy moments are fewer, too."""
