@@ -45,7 +45,11 @@ def tell(line: str) -> None:
 
 def check_folder(path: Path | None, option: str) -> None:
     """Raise UsageError, before anything is started, if no file can be written at `path`."""
-    if path is None or (path.exists() and not path.is_file() and os.access(path, os.W_OK)):  # a pipe
+    if path is None:
+        return
+    if path.is_dir():
+        raise UsageError(f"{option} {path} cannot be written: it is a folder.")
+    if path.exists() and not path.is_file() and os.access(path, os.W_OK):  # a pipe
         return
     if not os.access(path.absolute().parent, os.W_OK):
         raise UsageError(f"{option} {path} cannot be written: {path.absolute().parent} is no folder to write in.")

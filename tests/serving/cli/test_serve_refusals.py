@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from serving.cli.announcements import RunningServer, greeting
+from serving.cli.announcements import RunningServer, check_folder, greeting
 from serving.edge.preflight import free_port
 from serving.scenario.scenario import Scenario, ScenarioError
+from serving.usage_error import UsageError
 
 FORESERVE = str(Path(sys.executable).parent / "foreserve")
 
@@ -38,6 +39,12 @@ def test_a_scenario_that_cannot_be_is_refused_in_a_sentence(options: list[str], 
     assert result.returncode == 2, result.stderr
     assert "Traceback" not in result.stderr
     assert all(word in result.stderr for word in said), result.stderr
+
+
+@pytest.mark.parametrize("option", ["--ready-file", "--discovery-file"])
+def test_a_folder_is_no_file_to_write_addresses_to(option: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=f"^{option} {tmp_path} cannot be written: it is a folder"):
+        check_folder(tmp_path, option)
 
 
 @pytest.mark.parametrize("option", ["--http-port", "--grpc-port"])
