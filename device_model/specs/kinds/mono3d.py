@@ -36,7 +36,7 @@ from device_model.step import FloatArray
 
 KIND = "mono3d"
 Kind = Annotated[str, ValueRule(KIND, lambda v: v == KIND)]
-VARIANT = re.compile(r"(?:(?P<layers>\d+))?(?P<dash>-)?(?P<flat>flat)?")
+VARIANT = re.compile(r"(?:(?P<layers>\d{1,9}))?(?P<dash>-)?(?P<flat>flat)?")
 ROUNDING = 1e-9
 
 

@@ -180,6 +180,7 @@ def test_a_system_runs_on_hardware_of_its_kind_only():
         "stratum-l-7-flat",  # fewer layers than tiers
         "stratum-l-1025",
         "stratum-l-99999",
+        f"stratum-l-{'9' * 5000}",
         "stratum-l-round",
         "stratum-l-256flat",
         "a6000-flat",
