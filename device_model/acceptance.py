@@ -95,6 +95,8 @@ def _of_random_pool(device: TieredDevice, held: TierBytes, batch: int, room: flo
 def _of_pool(device: TieredDevice, held: TierBytes, batch: int) -> Acceptance:
     """Return Elastic-SD's rate at a batch, with the pool that what HB has `held` leaves room for."""
     target, hb_gb = device.setup.target, device.hb.capacity_bytes / GIB
+    if not device.size.experts:  # drafts of a dense model need no pool that could be squeezed
+        return acceptance(target, HOT, hb_gb, batch)
     sizes, batches = _axes()
     assert device.draft is not None
     at_1k = device.held(StepWork.of(batch_plan(min(batch, batches[-1])), 1), device.draft.shape)

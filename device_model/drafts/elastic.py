@@ -64,7 +64,7 @@ class Scheme(Draft):
         return asked._replace(slices=self.pool(device, held) * device.size.experts, held_as=HeldAs.SLICES)
 
     def drafted_share(self, device: DraftDevice, held: TierBytes) -> float:
-        return float(self.pool(device, held))
+        return float(self.pool(device, held)) if device.size.experts else 1.0
 
     def traced_pool(self, device: DraftDevice, work: StepWork, held: TierBytes, plan: StepPlan) -> PoolReads | None:
         return device.confined(self.ask(device, work, held, plan)) if plan.drafts is not None else None
