@@ -12,10 +12,11 @@ LIMIT_S = 1.0
 ROUNDS = 2
 
 
-async def warm_up(state: Any, model: str) -> None:
-    """Answer a chat and a completion of one token, for nobody. `state` is what vLLM's `init_app_state` has filled."""
-    chat = ChatCompletionRequest(model=model, messages=[{"role": "user", "content": "Hello!"}], max_tokens=1)
-    completion = CompletionRequest(model=model, prompt="Hello!", max_tokens=1)
+async def warm_up(state: Any) -> None:
+    """Answer a chat and a completion of one token, for nobody, by whatever name the model is served. `state` is what
+    vLLM's `init_app_state` has filled."""
+    chat = ChatCompletionRequest(messages=[{"role": "user", "content": "Hello!"}], max_tokens=1)
+    completion = CompletionRequest(prompt="Hello!", max_tokens=1)
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(LIMIT_S):
             for _ in range(ROUNDS):

@@ -18,11 +18,14 @@ from serving.load.run import run_load
 from serving.process.run_folder import run_folder
 from serving.process.server_process import ServerProcess, server
 from serving.scenario.scenario import RUST_FRONT_END
+from serving.security.api_keys import NAMES
 from serving.telemetry.step_log import read_step_log
 from serving.types import StepRecord
 from serving.usage_error import UsageError
 
 HARDWARE, MODEL = "elmoe3d-8gb", "qwen3-30b-a3b"
+NO_KEYS = dict.fromkeys(NAMES, "")
+"""The environment of servers that ask for none, whatever keys the user's own asks for."""
 INPUT_TOKENS = 8
 FRONT_END_S = 30.0
 START_SEED = 1
@@ -59,7 +62,7 @@ class Servers:
     def default(self, devices: int, *options: str) -> Iterator[ServerProcess]:
         """Run a server of `devices` devices in the default scenario but for `options`, and yield it."""
         count = ("--devices", str(devices))
-        with server(*count, "--token-model", self._token_model, *options, quiet=True) as child:
+        with server(*count, "--token-model", self._token_model, *options, quiet=True, environment=NO_KEYS) as child:
             yield child
 
 
@@ -82,7 +85,7 @@ def front_end_url(options: tuple[str, ...]) -> str:
     url, end_s = f"http://127.0.0.1:{options[-1]}", time.monotonic() + FRONT_END_S
     while time.monotonic() < end_s:
         with suppress(httpx.HTTPError):
-            if httpx.get(f"{url}/health").status_code == HTTPStatus.OK:
+            if httpx.get(f"{url}/health", trust_env=False).status_code == HTTPStatus.OK:
                 return url
         time.sleep(0.1)
     raise RuntimeError(f"vllm-rs has not come up at {url} within {FRONT_END_S:g} s.")
@@ -95,7 +98,8 @@ def stand_still(url: str, devices: int, seconds: float, spread_s: float) -> None
     starts_s = sorted(np.random.default_rng(START_SEED).uniform(0.0, spread_s, devices))
     for device, start_s in enumerate(starts_s):
         for_s = seconds + start_s
-        answer = httpx.post(f"{url}/foreserve/v1/faults", json={"fault": f"stall: for={for_s}, device={device}"})
+        fault = {"fault": f"stall: for={for_s}, device={device}"}
+        answer = httpx.post(f"{url}/foreserve/v1/faults", json=fault, trust_env=False)
         if answer.status_code != HTTPStatus.OK:
             raise RuntimeError(f"device {device} cannot stand still: {answer.text}")
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from serving.process.run_folder import gone_with_run
 from serving.scenario.scenario import Scenario
+from serving.token_source.vllm_args import served_name
 from serving.usage_error import UsageError
 
 log = logging.getLogger("foreserve")
@@ -44,7 +45,11 @@ def tell(line: str) -> None:
 
 def check_folder(path: Path | None, option: str) -> None:
     """Raise UsageError, before anything is started, if no file can be written at `path`."""
-    if path is None or (path.exists() and not path.is_file() and os.access(path, os.W_OK)):  # a pipe
+    if path is None:
+        return
+    if path.is_dir():
+        raise UsageError(f"{option} {path} cannot be written: it is a folder.")
+    if path.exists() and not path.is_file() and os.access(path, os.W_OK):  # a pipe
         return
     if not os.access(path.absolute().parent, os.W_OK):
         raise UsageError(f"{option} {path} cannot be written: {path.absolute().parent} is no folder to write in.")
@@ -93,7 +98,7 @@ def greeting(up: RunningServer) -> str:
     s, curl, call = ("s", "curl --cacert FILE", "call --ca-file FILE") if scenario.encrypted else ("", "curl", "call")
     http, grpc = f"http{s}://{host}:{up.http_port}", f"grpc{s}://{host}:{up.grpc_port}"
     header = "-H 'Content-Type: application/json'"
-    question = {"model": scenario.model, "max_tokens": 32, "messages": [{"role": "user", "content": "Hello!"}]}
+    question = {"model": served_name(scenario), "max_tokens": 32, "messages": [{"role": "user", "content": "Hello!"}]}
     streamed = json.dumps(question | {"stream": True})
     key = ' -H "Authorization: Bearer $OPENAI_API_KEY"' if up.keyed else ""
     priority = "real-time priority" if up.realtime else "no real-time priority (not permitted here): expect more jitter"

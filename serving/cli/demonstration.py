@@ -2,6 +2,7 @@
 
 import contextlib
 from functools import partial
+from pathlib import Path
 
 import openai
 import uvloop
@@ -14,9 +15,10 @@ from serving.process.progress_line import ProgressLine
 from serving.process.server_process import ServerProcess, server
 from serving.scenario.command_line import options_of
 from serving.scenario.fleet import described
-from serving.scenario.scenario import Scenario, ScenarioError
+from serving.scenario.scenario import BUNDLED_MODEL, Scenario, ScenarioError
 from serving.security.api_keys import api_keys, environment_of
 from serving.security.client_trust import Trust
+from serving.token_source.vllm_args import served_name
 
 QUESTION = "What is a cache?"
 REPLY_TOKENS = 48
@@ -34,7 +36,8 @@ def demo(scenario: Scenario) -> int:
         progress.done()
         print(f"Ready in {child.ready_s:.1f} s: {child.http_url}/v1 and {child.grpc_url}")
         key = keys[0] if keys else None
-        show_reply(child, scenario.model, key, trust)
+        print(f"\n--- {QUESTION!r}, answered by {answerer(scenario)} at the emulated device's pace ---", flush=True)
+        show_reply(child, served_name(scenario), key, trust)
         return show_load(child, key, trust)
 
 
@@ -45,10 +48,16 @@ def trust_in(scenario: Scenario) -> Trust:
     return Trust(ca_file=scenario.tls_cert, pinned=True)
 
 
+def answerer(scenario: Scenario) -> str:
+    """Return who makes the text of a reply, in words."""
+    model = Path(scenario.token_model)
+    return "the bundled token model" if model == BUNDLED_MODEL else f"the token model {model.name}"
+
+
 def show_reply(child: ServerProcess, model: str, api_key: str | None, trust: Trust) -> None:
     """Print one streamed reply, at the emulated pace."""
-    print(f"\n--- {QUESTION!r}, answered by the bundled token model at the emulated device's pace ---", flush=True)
-    http = openai.DefaultHttpxClient(verify=trust.context())
+    # A proxy that the environment names may not reach this machine.
+    http = openai.DefaultHttpxClient(verify=trust.context(), trust_env=False)
     client = openai.OpenAI(base_url=f"{child.http_url}/v1", api_key=api_key or "none", http_client=http)
     with client.chat.completions.create(
         model=model,

@@ -82,7 +82,7 @@ async def serve(settings: EdgeSettings) -> None:
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(engine.shutdown)
         app = await make_app(engine, parse_flags(flags))
-        await warm_up(app.state, scenario.model)
+        await warm_up(app.state)
         await engine.engine_core.opened()
         sock = sharing(scenario.host, settings.http_port)
         options = replace(scenario, grpc_port=settings.grpc_port)

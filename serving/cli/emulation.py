@@ -153,7 +153,7 @@ async def make_ready(
     app.include_router(health_routes(readiness))
     app.include_router(admin_routes(app.state.admin))
     await core.start()
-    await warm_up(app.state, prepared.scenario.model)
+    await warm_up(app.state)
     if prepared.scenario.edges == 1:
         core.listen()
     # Before vLLM's own, which would be found first.

@@ -20,6 +20,7 @@ class RequestTimes:
 
     scheduled_s: float  # When it was to be sent; every latency counts from here, so a slow client cannot hide a queue.
     lag_s: float = 0.0  # The client's own delay in sending it.
+    held_s: float = 0.0  # How long it waited for one of the places in flight, where there are only so many.
     outputs_s: list[float] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)  # At each output: the tokens so far by `usage`; 0 if not told.
     end_s: float = 0.0  # The instant of the last chunk that has a choice.

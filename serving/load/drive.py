@@ -15,6 +15,7 @@ After = Callable[[LoadRequest, RequestTimes, float], LoadRequest | None]
 Slots = asyncio.Semaphore | nullcontext[None]
 
 LONGEST_SLEEP_S = 3600.0  # Event loops overflow on sleeps of centuries, which a very low rate can ask for.
+LONGEST_TURN_S = 0.01  # Of making requests that are due already: chunks are to be stamped, and Ctrl-C to be heard.
 
 
 class Drive:
@@ -37,8 +38,12 @@ class Drive:
         """
         slots = asyncio.Semaphore(most) if most else nullcontext()
         self.start_s = start_s = monotonic()
+        turn_s = start_s
         async with asyncio.TaskGroup() as sending:
             for request in requests:
+                if monotonic() > turn_s + LONGEST_TURN_S:
+                    await asyncio.sleep(0)
+                    turn_s = monotonic()
                 # Absolute, so that what made this client late for one request does not delay the next.
                 due_s = start_s + request.arrival_s / self.speed
                 await _until(due_s)
@@ -60,7 +65,9 @@ class Drive:
         self.all_times.append(times)
         self.in_flight.add(times)
         try:
+            free_s = monotonic()
             async with slots:
+                times.held_s = monotonic() - free_s
                 await self._send(request, times)
         except asyncio.CancelledError:
             times.cancelled = True

@@ -18,7 +18,8 @@ from serving.load.tails import FAMILIES, ModelledLatency, modelled_latency
 SETTLE_S, SETTLE_TRIES = 0.25, 8  # Actors ship their counts in batches, so the last ones come after the last token.
 
 PROMPTS, CACHED = "vllm:prompt_tokens_total", "vllm:prompt_tokens_cached_total"
-OURS = ("foreserve_", PROMPTS, CACHED, *FAMILIES.values())
+BEGAN = "process_start_time_seconds"
+OURS = ("foreserve_", PROMPTS, CACHED, BEGAN, *FAMILIES.values())
 DELIVERY = "foreserve_delivery_delay_seconds"
 
 ReadMetrics = Callable[[], Awaitable[str | None]]
@@ -165,7 +166,9 @@ def _broken(before: Snapshot, after: Snapshot | None) -> str | None:
     if after.speed != before.speed:
         return "the emulator's speed changed during the run"
     counts = ("foreserve_released_tokens_total", "foreserve_step_latency_seconds_count")
-    if any(_total(after, name) < _total(before, name) for name in counts):
+    # Of a server that had done nothing before, counts don't fall: when its process began tells of another one.
+    anew = _total(after, BEGAN) != _total(before, BEGAN)
+    if anew or any(_total(after, name) < _total(before, name) for name in counts):
         return "the emulator restarted during the run"
     return None
 

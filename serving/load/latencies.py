@@ -45,7 +45,8 @@ def _tokens_by_gap(times: RequestTimes, after_first: int) -> tuple[int, NDArray[
 
 def seen_s(name: str, all_times: Sequence[RequestTimes], speed: float) -> list[float]:
     """Return a latency's values for all requests that have it, as a device counts them, x `speed`: of `ttft`, `tpot`
-    and `e2e` one a request, of `itl` the times between two outputs, however many tokens each brought."""
+    and `e2e` one a request, without the wait for a place in flight, of which it knows nothing; of `itl` the times
+    between two outputs, however many tokens each brought."""
     done = (times for times in all_times if times.completed)
     return [value * speed for times in done for value in _OF[name](times)]
 
@@ -61,8 +62,8 @@ def _gaps_s(times: RequestTimes) -> Iterable[float]:
 
 
 _OF: dict[str, Callable[[RequestTimes], Iterable[float]]] = {
-    "ttft": lambda times: (ttft_s(times),),
+    "ttft": lambda times: (ttft_s(times) - times.held_s,),
     "tpot": _tpot_s,
     "itl": _gaps_s,
-    "e2e": lambda times: (e2e_s(times),),
+    "e2e": lambda times: (e2e_s(times) - times.held_s,),
 }

@@ -14,15 +14,7 @@ from serving.load.emulator import Fidelity
 from serving.load.latencies import seen_s
 from serving.load.options import Slos
 from serving.load.summary import Goodput, Quantiles, Summary
-from serving.load.tails import (
-    FAMILIES,
-    SHOWN,
-    ModelledLatency,
-    TailRefusal,
-    attainment_refusal,
-    percentile_refusal,
-    percentile_refusals,
-)
+from serving.load.tails import FAMILIES, SHOWN, ModelledLatency, TailRefusal, attainment_refusal, percentile_refusals
 from serving.presentation.table import Table
 
 LAG_WORTH_SAYING_S = 0.005  # A client whose p99 is later than this was short of processor itself.
@@ -61,10 +53,9 @@ class Report:
         """The first of the limits that more requests kept on the devices than clients saw; None if there is none."""
         for limit, limit_s in self.slos.given().items():
             name = limit.removesuffix("_s")
-            if self.fidelity and (modelled := self._modelled.get(name)):
-                seen = seen_s(name, self.all_times, self.fidelity.speed)
-                if found := attainment_refusal(name.upper(), modelled, limit_s, seen):
-                    return found
+            modelled, seen = self._modelled.get(name), self._seen_s(name, self.all_times)
+            if modelled and (found := attainment_refusal(name.upper(), modelled, limit_s, seen)):
+                return found
         return None
 
     @property
@@ -72,8 +63,7 @@ class Report:
         """The latencies with quantiles, of those shown, that say nothing of the devices, and why."""
         found = {}
         for name, modelled in self._modelled.items():
-            seen = seen_s(name, self.all_times, self.fidelity.speed if self.fidelity else 1.0)
-            if refusals := percentile_refusals(name.upper(), modelled, seen):
+            if refusals := percentile_refusals(name.upper(), modelled, self._seen_s(name, self.all_times)):
                 found[name] = refusals
         return found
 
@@ -82,20 +72,25 @@ class Report:
         """The SLO classes and latencies whose p99 says nothing of the devices, even if their requests were the slowest
         of all there, and why."""
         found = {}
-        for (slo, summary), name in product(self.classes.items(), CLASS_LATENCIES):
-            quantiles: Quantiles = getattr(summary, f"{name}_s")
-            if (modelled := self._modelled.get(name)) and quantiles.p99 is not None:
+        for slo, name in product(self.classes, CLASS_LATENCIES):
+            if modelled := self._modelled.get(name):
                 called = f"{name.upper()} of {slo or 'requests without a class'}"
-                if refusal := percentile_refusal(called, modelled, 0.99, quantiles.p99, quantiles.count):
+                seen = self._seen_s(name, [times for times in self.all_times if times.slo == slo])
+                if refusal := percentile_refusals(called, modelled, seen, len(seen)).get(0.99):
                     found[slo, name] = refusal
         return found
+
+    def _seen_s(self, name: str, all_times: Sequence[RequestTimes]) -> list[float]:
+        return seen_s(name, all_times, self.fidelity.speed if self.fidelity else 1.0)
 
     @property
     def _modelled(self) -> Mapping[str, ModelledLatency]:
         """The devices' latencies that are those of clients, but for the host's part."""
         modelled = self.fidelity.modelled if self.fidelity else {}
         # Of a call, clients get nothing before the server has read its name: only its end is when the last token comes.
-        return {name: modelled[name] for name in modelled if name == "e2e" or not self.summary.calls_asked}
+        # Of what was broken off, devices count an end too, and clients have none.
+        others = {"e2e": self.summary.cancelled}
+        return {name: modelled[name] for name in modelled if not others.get(name, self.summary.calls_asked)}
 
     def _slower(self, tails: Collection[TailRefusal]) -> str:
         """Say at which speed the host should keep up with tails: of a lower one its busy moments are fewer, too."""

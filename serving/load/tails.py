@@ -81,11 +81,14 @@ def percentile_refusal(
     return TailRefusal(sentence, (seen_s - most_s) / (LIMIT * most_s))
 
 
-def percentile_refusals(name: str, modelled: ModelledLatency, seen_s: Sequence[float]) -> dict[float, TailRefusal]:
-    """Return the quantiles of a latency, of those that are shown, that say nothing of the devices, and why."""
+def percentile_refusals(
+    name: str, modelled: ModelledLatency, seen_s: Sequence[float], of: float | None = None
+) -> dict[float, TailRefusal]:
+    """Return the quantiles of a latency, of those that are shown, that say nothing of the devices, and why; `of` as of
+    `percentile_refusal`."""
     values_s = np.percentile(seen_s, [100 * quantile for quantile in SHOWN]).tolist() if seen_s else []
     found = {
-        quantile: percentile_refusal(name, modelled, quantile, value_s)
+        quantile: percentile_refusal(name, modelled, quantile, value_s, of)
         for quantile, value_s in zip(SHOWN, values_s, strict=False)
     }
     return {quantile: refusal for quantile, refusal in found.items() if refusal}

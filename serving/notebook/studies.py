@@ -1,5 +1,6 @@
 """Studies from Python: the points as typed rows and as columns."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -58,6 +59,8 @@ def study(
     """
     requests, cores = whole_or_none("requests", requests), whole_or_none("cores", cores)
     asked = source if isinstance(source, Study) else load_study(Path(source), requests)
+    if requests is not None:
+        asked = replace(asked, requests=requests)
     results = run_study(asked, out or RESULTS / asked.name, cores, until_interrupted=True)
     return StudyResult(
         answer=answer_sentence(results),

@@ -185,6 +185,16 @@ def beside(flags: list[str], options: tuple[str, ...]) -> list[str]:
     return [flag for flag in flags if flag.partition("=")[0] not in said] + list(options)
 
 
+def served_name(scenario: Scenario) -> str:
+    """Return the name that clients call the model by: the first of those that a user has given vLLM's front end, or the
+    scenario's."""
+    given = [words for name, words in split_options(scenario.vllm_options) if name == "--served-model-name"]
+    if not given:
+        return scenario.model
+    _, said, name = given[-1][0].partition("=")
+    return name if said else given[-1][1]
+
+
 def parse_flags(flags: list[str]) -> Namespace:
     """Return the flags as arguments of vLLM's server."""
     from vllm.entrypoints.launchers.cli_args import make_arg_parser, validate_parsed_serve_args

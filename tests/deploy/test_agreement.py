@@ -267,6 +267,12 @@ def test_no_pod_may_more_than_it_needs() -> None:
         assert mounts.keys() == {volume["name"] for volume in pod["spec"]["volumes"]}
 
 
+def test_what_is_compiled_in_a_container_can_be_loaded_there() -> None:
+    mounts = dict(each.split(":", 1) for each in compose()["services"]["foreserve"]["tmpfs"])
+    environment = dict(word.split("=", 1) for each in dockerfile() if each.name == "ENV" for word in each.words)
+    assert "exec" in mounts[environment["HOME"]].split(",")
+
+
 @pytest.mark.skipif(not shutil.which("kubectl"), reason="there is no kubectl to build it")
 def test_kustomize_builds_it_with_the_scenario_in() -> None:
     built = subprocess.run(["kubectl", "kustomize", str(KUBERNETES)], capture_output=True, text=True, timeout=60)

@@ -27,6 +27,14 @@ def name_url(parser: argparse.ArgumentParser) -> None:
     name_otherwise(parser, "--url", PARTS_OF_URL)
 
 
+def key_of(args: argparse.Namespace) -> str | None:
+    """Return the key that the command line, or the environment, has. Raise UsageError for one that can't be sent."""
+    key: str | None = args.api_key or None
+    if key and not (key.isascii() and key.isprintable()):
+        raise UsageError("--api-key, or OPENAI_API_KEY, must be printable ASCII.")
+    return key
+
+
 def trust_of(args: argparse.Namespace, address: str) -> Trust:
     """Return the trust that the command line asks for. Raise UsageError if nothing at `address`, a server's, has a use
     for it."""

@@ -56,7 +56,9 @@ def options_from(args: argparse.Namespace) -> LoadOptions:
         given["extra_body"] = _json_object(args.extra_body)
     limits_ms = {name: getattr(args, _limit(name)[2:].replace("-", "_")) for name in LIMITS}
     slos = Slos(**{name: ms / 1e3 for name, ms in limits_ms.items() if ms is not None})
-    trust = trust_of(args, given.get("url", LoadOptions().url))
+    # The endpoint's address, unless it is only its metrics that are encrypted.
+    url, metrics_url = given.get("url", LoadOptions().url), given.get("metrics_url", "")
+    trust = trust_of(args, metrics_url if metrics_url.startswith("https:") else url)
     return LoadOptions(**given, slos=slos, api_key=args.api_key or None, trust=trust)
 
 

@@ -3,7 +3,7 @@
 import argparse
 import re
 
-from serving.cli.arguments.client import add_client, trust_of
+from serving.cli.arguments.client import add_client, key_of, trust_of
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -28,14 +28,16 @@ def run(args: argparse.Namespace) -> int:
     """Run `foreserve call`; return its exit code. Raise UsageError."""
     from serving.cli.grpc_call import call
 
-    metadata = [("authorization", f"Bearer {args.api_key}")] if args.api_key else []
+    key = key_of(args)
+    metadata = [("authorization", f"Bearer {key}")] if key else []
     call(args.target, trust_of(args, args.target), args.method, args.request, (*metadata, *args.metadata))
     return 0
 
 
-def _metadata(text: str) -> tuple[str, str]:
-    """Parse `NAME: VALUE` into an entry of gRPC's metadata."""
+def _metadata(text: str) -> tuple[str, str | bytes]:
+    """Parse `NAME: VALUE` into an entry of gRPC's metadata, which has bytes where a name ends in -bin."""
     name, colon, value = (part.strip() for part in text.partition(":"))
-    if not colon or not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
-        raise argparse.ArgumentTypeError(f"{text!r} is not allowed; allowed is NAME: VALUE")
-    return name.lower(), value
+    if not colon or not re.fullmatch(r"[A-Za-z0-9_.-]+", name) or not (value.isascii() and value.isprintable()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not allowed; allowed is NAME: VALUE in printable ASCII")
+    name = name.lower()
+    return name, value.encode() if name.endswith("-bin") else value

@@ -62,8 +62,6 @@ def run(args: argparse.Namespace) -> int:
     from serving.cli.announcements import check_folder
 
     check_folder(args.csv, "--csv")
-    if args.csv and args.csv.is_dir():
-        raise UsageError(f"--csv {args.csv} cannot be written: it is a folder.")
     return _told(args, _parity(args, scenario_of(args)))
 
 

@@ -2,7 +2,7 @@
 
 import argparse
 
-from serving.cli.arguments.client import add_client, name_url, trust_of
+from serving.cli.arguments.client import add_client, key_of, name_url, trust_of
 from serving.scenario.options import amount
 from serving.usage_error import UsageError
 
@@ -31,5 +31,5 @@ def run(args: argparse.Namespace) -> int:
     if args.address and args.url:
         raise UsageError(f"Name one server: {args.address}, or --url {args.url}.")
     base = base_of(args.address or args.url or URL)
-    top(base, args.interval, args.once, args.api_key, trust_of(args, base))
+    top(base, args.interval, args.once, key_of(args), trust_of(args, base))
     return 0

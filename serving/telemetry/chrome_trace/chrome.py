@@ -47,11 +47,13 @@ def names(pid: int, process: str, threads: Mapping[int, str]) -> list[Event]:
 
 
 def write(path: Path, events: Iterable[Event]) -> None:
-    """Write a trace, one event after the other; compressed if its name ends in .gz. No file is left by an error."""
+    """Write a trace, one event after the other; compressed if its name ends in .gz. No file that an error has cut short
+    is left; a device, a pipe or a link is, and a file that could not be opened."""
     encode = msgspec.json.Encoder().encode
-    whole = False
+    opened = whole = False
     try:
         with gzip.open(path, "wb", COMPRESSION) if path.suffix == ".gz" else path.open("wb") as file:
+            opened = True
             file.write(b'{"displayTimeUnit":"ms","otherData":{"times":"emulated"},"traceEvents":[')
             comma = b"\n"
             for event in events:
@@ -60,5 +62,5 @@ def write(path: Path, events: Iterable[Event]) -> None:
             file.write(b"\n]}\n")
         whole = True
     finally:
-        if not whole:
-            path.unlink(missing_ok=True)
+        if opened and not whole and path.is_file() and not path.is_symlink():
+            path.unlink()

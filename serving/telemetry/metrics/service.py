@@ -100,7 +100,10 @@ class ServiceMetrics:
 
     def on_refusal(self, reason: Reason, slo: str) -> None:
         """Record that a request of a class ("" for none) was turned away."""
-        self.rejections.values[(slo or NO_CLASS, reason)] += 1
+        name = slo or NO_CLASS
+        # Beside it, so that its share of all is known also where none of its class was ever taken on.
+        self.requests.values[(name, NO_TOPIC, MET)] += 0
+        self.rejections.values[(name, reason)] += 1
 
     def _begin(self, name: str, slo: SloClass) -> None:
         """Create a class's series at the start: a rate misses a counter's first event otherwise."""

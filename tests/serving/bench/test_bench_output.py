@@ -1,12 +1,17 @@
-"""Are all figures of `foreserve bench` shown, whatever their form?"""
+"""Are all figures of `foreserve bench` shown, whatever their form, and its servers those that it can load?"""
 
 import io
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
+import pytest
 from rich.console import Console
 
+from serving.bench import servers
 from serving.bench.command import PARTS, show
 from serving.bench.servers import Servers
-from serving.scenario.scenario import BUNDLED_MODEL
+from serving.scenario.scenario import BUNDLED_MODEL, Scenario
+from serving.security.access import Access
 
 
 def shown(results: dict[str, object]) -> list[str]:
@@ -30,3 +35,19 @@ def test_figures_within_figures_have_a_line_each() -> None:
         "virtual: fleet: wall_s: 0.5",
         "virtual: of: x",
     ]
+
+
+def test_servers_to_measure_ask_for_no_key_of_the_users_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("FORESERVE_API_KEYS", "FORESERVE_ADMIN_KEY", "VLLM_API_KEY")
+    for name in names:
+        monkeypatch.setenv(name, f"of-{name}")
+
+    @contextmanager
+    def server(*_: str, quiet: bool, environment: Mapping[str, str]) -> Iterator[None]:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        yield
+
+    monkeypatch.setattr(servers, "server", server)
+    with Servers(str(BUNDLED_MODEL)).default(1):
+        assert Access.of(Scenario()) == Access()

@@ -4,8 +4,10 @@ import argparse
 import re
 from pathlib import Path
 
+import pytest
+
 from serving.cli import commands
-from serving.cli.main import make_parser
+from serving.cli.main import make_parser, parse
 
 ROOT = Path(__file__).parents[3]
 
@@ -26,3 +28,9 @@ def test_the_readme_has_each_command() -> None:
     cells = re.findall(r"^\| (`foreserve [^|]*?`[^|]*) \|", text, re.MULTILINE)
     words = {word.removeprefix("foreserve ").split()[0] for cell in cells for word in re.findall(r"`([^`]+)`", cell)}
     assert set(names()) == words - {"/ui"}
+
+
+def test_a_seed_that_cannot_be_one_is_refused_before_anything_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse(["locality", "--seed=-1"])
+    assert "allowed is a whole number from 0 on" in capsys.readouterr().err

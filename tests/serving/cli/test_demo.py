@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from serving.cli.arguments.scenario import scenario_of
+from serving.cli.demonstration import answerer
 from serving.cli.main import make_parser
 from serving.scenario.command_line import options_of
 from serving.scenario.scenario import Scenario
@@ -20,6 +21,18 @@ from serving.scenario.scenario import Scenario
 )
 def test_the_options_of_a_scenario_make_the_same_one(scenario: Scenario) -> None:
     assert scenario_of(make_parser().parse_args(["serve", *options_of(scenario)])) == scenario
+
+
+@pytest.mark.parametrize(
+    ("token_model", "who"),
+    [
+        ("foreserve-moe", "the bundled token model"),
+        ("foreserve-tiny", "the token model foreserve-tiny"),
+        ("Qwen/Qwen3-8B", "the token model Qwen3-8B"),
+    ],
+)
+def test_a_reply_is_said_to_be_of_the_token_model_that_makes_it(token_model: str, who: str) -> None:
+    assert answerer(Scenario(token_model=token_model)) == who
 
 
 def test_keys_are_not_for_the_command_line() -> None:

@@ -9,8 +9,9 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from serving.cli.grpc_call import call
+from serving.cli.main import parse
 from serving.security.client_trust import SYSTEMS
-from serving.usage_error import CommandFailed
+from serving.usage_error import CommandFailed, UsageError
 
 HEALTH = "grpc.health.v1.Health"
 
@@ -45,3 +46,24 @@ def test_what_there_is_none_of_is_named(target: str, method: str, words: str) ->
 def test_a_method_answers(target: str, capsys: pytest.CaptureFixture[str]) -> None:
     call(target, SYSTEMS, f"{HEALTH}/Check", "{}", ())
     assert capsys.readouterr().out == '{"status": "SERVING"}\n'
+
+
+@pytest.mark.parametrize(
+    "entry", ["x-foreserve-topic: R\u00e9sum\u00e9", "x-foreserve-topic: a\nb", "no colon", "a b: c"]
+)
+def test_metadata_that_cannot_be_sent_is_refused_in_a_sentence(entry: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse(["call", "127.0.0.1:9", "Health", "-H", entry])
+    assert ended.value.code == 2 and "allowed is NAME: VALUE in printable ASCII" in capsys.readouterr().err
+
+
+def test_metadata_is_text_or_where_its_name_ends_so_bytes() -> None:
+    args = parse(["call", "127.0.0.1:9", "Health", "-H", "X-Foreserve-SLO: chat", "-H", "Trace-Bin: abc"])
+    assert args.metadata == [("x-foreserve-slo", "chat"), ("trace-bin", b"abc")]
+
+
+@pytest.mark.parametrize("words", [["call", "127.0.0.1:9", "Health"], ["top", "127.0.0.1:9", "--once"]])
+def test_a_key_that_cannot_be_sent_is_refused_in_a_sentence(words: list[str]) -> None:
+    args = parse([*words, "--api-key", "schl\u00fcssel"])
+    with pytest.raises(UsageError, match=r"^--api-key, or OPENAI_API_KEY, must be printable ASCII\.$"):
+        args.run(args)

@@ -6,6 +6,7 @@ import pytest
 
 from serving.cli.arguments.load import GROUPS, add_load, options_from
 from serving.load.options import LoadOptions, OptionError, Slos, load_keys
+from serving.usage_error import UsageError
 
 
 def parsed(*argv: str) -> LoadOptions:
@@ -62,6 +63,13 @@ def test_the_command_line_reaches_the_options(monkeypatch):
 def test_defaults_are_those_of_python(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     assert parsed() == LoadOptions()
+
+
+def test_certificates_are_for_the_metrics_too():
+    metrics = ("--metrics-url", "https://there:1/metrics")
+    assert parsed("--url", "http://here:1", *metrics, "--ca-file", "ca.pem").trust.ca_file == "ca.pem"
+    with pytest.raises(UsageError, match=r"--ca-file ca\.pem has no use with http://here:1"):
+        parsed("--url", "http://here:1", "--metrics-url", "http://there:1/metrics", "--ca-file", "ca.pem")
 
 
 def test_each_option_has_one_place_in_the_help():

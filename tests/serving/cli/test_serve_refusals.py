@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from serving.cli.announcements import RunningServer, greeting
+from serving.cli.announcements import RunningServer, check_folder, greeting
 from serving.edge.preflight import free_port
 from serving.scenario.scenario import Scenario, ScenarioError
+from serving.usage_error import UsageError
 
 FORESERVE = str(Path(sys.executable).parent / "foreserve")
 
@@ -40,6 +41,12 @@ def test_a_scenario_that_cannot_be_is_refused_in_a_sentence(options: list[str], 
     assert all(word in result.stderr for word in said), result.stderr
 
 
+@pytest.mark.parametrize("option", ["--ready-file", "--discovery-file"])
+def test_a_folder_is_no_file_to_write_addresses_to(option: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=f"^{option} {tmp_path} cannot be written: it is a folder"):
+        check_folder(tmp_path, option)
+
+
 @pytest.mark.parametrize("option", ["--http-port", "--grpc-port"])
 def test_an_occupied_port_is_named(option: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -57,11 +64,19 @@ def test_a_host_that_is_not_this_machine_is_named_and_no_port_is_blamed(host: st
     assert "port" not in str(refused.value)
 
 
+def greeted(scenario: Scenario) -> str:
+    """What whoever starts a server of this scenario reads once it is ready."""
+    return greeting(RunningServer(scenario, 8000, 50051, 12.0, True, False, lost=Future(loop=new_event_loop())))
+
+
 def test_an_address_of_ipv6_can_be_pasted() -> None:
-    said = greeting(
-        RunningServer(Scenario(host="::1"), 8000, 50051, 12.0, True, False, lost=Future(loop=new_event_loop()))
-    )
+    said = greeted(Scenario(host="::1"))
     assert "http://[::1]:8000/v1/chat/completions" in said and "call grpc://[::1]:50051 " in said
+
+
+def test_lines_to_paste_ask_for_the_model_by_the_name_that_it_is_served_by() -> None:
+    said = greeted(Scenario(vllm_options=("--served-model-name", "mine")))
+    assert said.count('{"model": "mine", ') == 2 and "qwen3-30b-a3b" not in said
 
 
 @pytest.mark.parametrize(

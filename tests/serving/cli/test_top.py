@@ -2,6 +2,8 @@
 
 import io
 import re
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
 
 import msgspec
 import pytest
@@ -126,6 +128,29 @@ def test_bars_and_clocks() -> None:
 def test_where_nothing_answers_it_says_so(url: str) -> None:
     with pytest.raises(Unreachable, match="Nothing answers at"):
         fetch(url)
+
+
+def test_no_proxy_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    status = msgspec.json.encode(busy_status())
+    asked: list[str] = []
+
+    class Server(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(status)))
+            self.end_headers()
+            self.wfile.write(status)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    with HTTPServer(("127.0.0.1", 0), Server) as server:
+        Thread(target=server.handle_request, daemon=True).start()
+        assert len(fetch(f"http://127.0.0.1:{server.server_port}").devices) == 2
+    assert asked == ["/foreserve/v1/status"]
 
 
 def test_joules_a_token_are_those_of_steps() -> None:

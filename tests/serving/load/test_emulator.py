@@ -116,6 +116,13 @@ def test_readings_that_cannot_be_compared_give_no_verdict(after, why):
     assert f.refusal().startswith("No SLO verdict:") and why in f.refusal()
 
 
+def test_a_restart_of_a_server_that_had_done_nothing_before_gives_no_verdict():
+    before, after = metrics(), metrics(300, 6.0, 0.1, tokens=300)
+    one, other = (f"process_start_time_seconds {began_s}\n" for began_s in (1.7640e09, 1.7641e09))
+    assert run(before + one, after + one).refusal() is None
+    assert "restarted" in run(before + one, after + other).refusal()
+
+
 def test_other_servers_metrics_are_not_an_emulators():
     assert parse("vllm:num_requests_running 3\n") is None
     assert parse("<html>") is None

@@ -3,7 +3,7 @@
 import asyncio
 import io
 from collections.abc import Callable
-from time import sleep
+from time import monotonic, sleep
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from rich.console import Console
 
 from serving.load.client import RequestTimes
 from serving.load.drive import Drive
+from serving.load.latencies import seen_s, ttft_s
 from serving.load.options import LoadError, LoadOptions, OptionError, Slos
 from serving.load.progress import LoadProgress, Meter
 from serving.load.report import Report
@@ -137,6 +138,19 @@ def test_concurrency_is_bounded_on_wish_and_waiting_counts():
     assert summary.e2e_s.p99 > 1.8 * summary.e2e_s.count / 3 * 0.08
 
 
+def test_the_wait_for_a_place_is_the_clients_own():
+    class Server:
+        async def stream(self, request: LoadRequest, model: str, times: RequestTimes) -> None:
+            await asyncio.sleep(0.05)
+            times.see(monotonic(), True, None)
+
+    drive = Drive(Server(), "m", speed=1.0, timeout_s=9.0)
+    asyncio.run(drive.run([LoadRequest(0.0, "x", 1) for _ in range(3)], 1))
+    assert [times.held_s for times in drive.all_times] == pytest.approx([0.0, 0.05, 0.1], abs=0.03)
+    assert seen_s("ttft", drive.all_times, 2.0) == pytest.approx([0.1] * 3, abs=0.06)
+    assert ttft_s(drive.all_times[2]) > 0.1
+
+
 def test_a_late_client_does_not_slow_the_load():
     class Busy:
         async def stream(self, request: LoadRequest, model: str, times: RequestTimes) -> None:
@@ -147,6 +161,23 @@ def test_a_late_client_does_not_slow_the_load():
     scheduled = [times.scheduled_s - drive.all_times[0].scheduled_s for times in drive.all_times]
     assert scheduled == pytest.approx([i * 0.01 for i in range(10)])
     assert drive.all_times[-1].lag_s > 0.1
+
+
+def test_requests_that_are_due_already_let_those_before_them_go_on():
+    made, made_by_then = [], []
+
+    class Server:
+        async def stream(self, request: LoadRequest, model: str, times: RequestTimes) -> None:
+            made_by_then.append(len(made))
+
+    def slowly():
+        for i in range(5):
+            sleep(0.02)
+            made.append(i)
+            yield LoadRequest(0.0, "x", 1)
+
+    asyncio.run(Drive(Server(), "m", 1.0, timeout_s=9.0).run(slowly(), None))
+    assert len(made_by_then) == 5 and made_by_then[0] == 2
 
 
 def test_the_request_is_openais():

@@ -194,3 +194,18 @@ def test_a_class_has_a_mark_of_its_own_and_a_sentence_where_all_requests_have_no
     text = shown(few)
     assert "The p99 of the TTFT of chat is the host's: 700 ms as clients saw it, 500 ms at most" in text
     assert text.count(MARK) == text.count("Try `serve --speed") == 1
+
+
+def test_what_waited_for_a_place_in_flight_is_late_and_not_for_the_host() -> None:
+    held = a_report(ALL, 25, "chat", first_s=0.9)
+    for times in held.all_times:
+        times.held_s = 0.8 if times.slo else 0.0
+    assert held.refused is None and not held.doubted and not held.doubted_classes
+    assert held.goodput and held.goodput.attainment == 0.5
+
+
+def test_ends_of_what_was_broken_off_are_not_held_against_the_host() -> None:
+    found = a_report(ALL, 6, last_gap_s=0.9)
+    assert found.refused and "had a E2E within" in found.refused and "e2e" in found.doubted
+    stopped = replace(found, interrupted=True, summary=replace(found.summary, cancelled=3))
+    assert stopped.refused is None and "e2e" not in stopped.doubted

@@ -103,6 +103,12 @@ def test_a_study_is_three_lines(folder: Path, capfd: pytest.CaptureFixture[str])
     assert capfd.readouterr() == ("", "")
 
 
+def test_a_study_that_was_read_before_has_as_few_requests_as_are_asked_for(folder: Path) -> None:
+    found = study(load_study(folder / "study.toml"), requests=5)
+    assert {row.figures["requests"] for row in found.rows} == {5}
+    assert found.columns == study("study.toml", requests=5).columns
+
+
 def test_a_study_of_modes_has_a_verdict_on_them(folder: Path) -> None:
     (folder / "study.toml").write_text(STUDY.replace("tau = [2, 4]", 'mode = ["fixed-ar", "fixed-sd"]'))
     found = study("study.toml", requests=20)

@@ -6,7 +6,7 @@ from serving.cli.main import parse
 from serving.scenario.command_line import options_of
 from serving.scenario.scenario import Scenario, ScenarioError
 from serving.token_source.front_end_options import check_front_end_options
-from serving.token_source.vllm_args import parse_flags, source_flags, vllm_flags
+from serving.token_source.vllm_args import parse_flags, served_name, source_flags, vllm_flags
 
 
 @pytest.mark.parametrize(
@@ -38,6 +38,22 @@ def test_a_users_options_take_the_place_of_ours() -> None:
     args = parse_flags(vllm_flags(Scenario(vllm_options=options), 4096))
     assert args.served_model_name == ["a", "b"] and args.root_path == "/p"
     assert args.tool_call_parser == "qwen3_coder" and args.enable_auto_tool_choice
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ((), "qwen3-30b-a3b"),
+        (("--root-path=/p",), "qwen3-30b-a3b"),
+        (("--served-model-name", "a", "b", "--root-path=/p"), "a"),
+        (("--served_model_name=a", "--served-model-name=c"), "c"),
+    ],
+)
+def test_clients_call_the_model_by_the_first_name_that_it_is_served_by(options: tuple[str, ...], name: str) -> None:
+    scenario = Scenario(vllm_options=options)
+    assert served_name(scenario) == name
+    said = parse_flags(vllm_flags(scenario, 4096)).served_model_name
+    assert name == (said if isinstance(said, str) else said[0])
 
 
 def test_a_parser_of_thoughts_fits_the_token_models_tokenizer() -> None:

@@ -3,7 +3,7 @@
 import argparse
 
 from serving.cli.arguments.report import add_out, add_token_model
-from serving.scenario.options import named_path, positive
+from serving.scenario.options import named_path, natural, positive
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -12,7 +12,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     add_token_model(locality)
     locality.add_argument("--prompts", type=positive, default=24, metavar="N", help="of each topic (default: 24)")
     locality.add_argument("--tokens", type=positive, default=64, metavar="N", help="of each answer (default: 64)")
-    locality.add_argument("--seed", type=int, default=0, metavar="N", help="of prompts and sampling (default: 0)")
+    locality.add_argument("--seed", type=natural, default=0, metavar="N", help="of prompts and sampling (default: 0)")
     add_out(locality, "write what was found there, with a picture")
     locality.add_argument(
         "--record", type=named_path, metavar="FILE", help="write the routes there: for traced residency in virtual time"

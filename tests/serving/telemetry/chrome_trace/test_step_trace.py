@@ -3,8 +3,10 @@
 import gzip
 import itertools
 import json
+import os
 import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import msgspec
 import pytest
 
 from serving.cli.main import main
+from serving.telemetry.chrome_trace import chrome
 from serving.telemetry.chrome_trace.events import events_of
 from serving.telemetry.step_log import StepLog
 from serving.types import Request, StepRecord
@@ -222,3 +225,34 @@ def test_what_cannot_be_shown_is_refused_in_a_sentence(
     assert all(word in complaint for word in said) and complaint.count("\n") == 1, complaint
     assert not (tmp_path / "t.json").exists()
     assert content is None or log.read_bytes() == content
+
+
+def broken_off() -> Iterator[Event]:
+    yield {"ph": "M"}
+    raise OSError("it breaks off")
+
+
+def test_only_a_file_that_was_cut_short_is_removed(tmp_path: Path) -> None:
+    short, meant, link, pipe = (tmp_path / name for name in ("t.json", "meant.json", "link.json", "pipe"))
+    link.symlink_to(meant)
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    for path in (short, link, pipe):
+        with pytest.raises(OSError, match="breaks off"):
+            chrome.write(path, broken_off())
+    os.close(reader)
+    assert not short.exists() and link.is_symlink() and pipe.is_fifo()
+
+
+def test_a_file_that_cannot_be_opened_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = tmp_path / "t.json"
+    theirs.write_text("theirs")
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(PermissionError):
+        chrome.write(theirs, [])
+    monkeypatch.undo()
+    assert theirs.read_text() == "theirs"

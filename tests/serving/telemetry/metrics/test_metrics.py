@@ -21,10 +21,11 @@ from serving.refusals import Reason, Refusal
 from serving.reports.policy_comparison import mixed, run
 from serving.scenario.faults import ANYWHERE
 from serving.scenario.scenario import Scenario
-from serving.scenario.slo import DEFAULT_CLASSES, parse_classes
+from serving.scenario.slo import DEFAULT_CLASSES, OWN_TARGETS, parse_classes
 from serving.telemetry import metrics as metrics_package
 from serving.telemetry.metrics import Metrics, ServedModel
 from serving.telemetry.metrics.families import Family, Histogram
+from serving.telemetry.metrics.service import NO_TOPIC
 from serving.telemetry.metrics.window import Window
 from serving.types import NEVER, Request, StepRecord
 
@@ -184,6 +185,14 @@ def test_what_is_rare_is_counted_from_nought() -> None:
     metrics.on_restart("device 1")
     metrics.on_change(node(1))
     assert registry.get_sample_value(*rare[1]) == 1
+
+
+def test_of_a_class_that_is_turned_away_as_a_whole_there_are_requests_to_divide_by() -> None:
+    metrics, registry = measured()
+    metrics.on_refusal(Refusal(Reason.TTFT, "", slo=OWN_TARGETS), None)
+    ended = {"slo_class": OWN_TARGETS, "topic": NO_TOPIC, "met": "true"}
+    assert registry.get_sample_value("foreserve_slo_requests_total", ended) == 0
+    assert registry.get_sample_value("foreserve_rejections_total", {"slo_class": OWN_TARGETS, "reason": "ttft"}) == 1
 
 
 def test_attainment_is_joint_and_by_class_and_topic() -> None:
