@@ -56,9 +56,10 @@ def acceptance_of(device: RooflineDevice, plan: StepPlan) -> Acceptance:
 
     Table 3 is of 1k context; a shorter one has its rates. The KV cache of a longer one, or of a batch beyond its
     largest, takes room from the experts (8), and a scheme that drafts with these has the rate of the HB size whose pool
-    was as large. From the table's smallest size on down the rate falls in proportion to the pool, to nothing: an
-    assumption of ours. A random pool has the rate that a hot one of its size has alone (Fig. 17b: unlike a hot one it
-    is no worse for a larger batch), less what hotness gains at that size (`hotness_gain`).
+    was as large. From the table's smallest size on down the rate falls in proportion to the pool, to nothing; and from
+    the hardware's own on, where static weights leave no pool in the smallest: an assumption of ours. A random pool has
+    the rate that a hot one of its size has alone (Fig. 17b: unlike a hot one it is no worse for a larger batch), less
+    what hotness gains at that size (`hotness_gain`).
 
     A plan with the routes of its draft has the rate of the very pool that HB holds then (`_of_traced_pool`). Raise
     ValueError if the device has no draft, or nothing decodes.
@@ -95,17 +96,22 @@ def _of_random_pool(device: TieredDevice, held: TierBytes, batch: int, room: flo
 def _of_pool(device: TieredDevice, held: TierBytes, batch: int) -> Acceptance:
     """Return Elastic-SD's rate at a batch, with the pool that what HB has `held` leaves room for."""
     target, hb_gb = device.setup.target, device.hb.capacity_bytes / GIB
+    if not device.size.experts:  # drafts of a dense model need no pool that could be squeezed
+        return acceptance(target, HOT, hb_gb, batch)
     sizes, batches = _axes()
     assert device.draft is not None
     at_1k = device.held(StepWork.of(batch_plan(min(batch, batches[-1])), 1), device.draft.shape)
     alike_gb = hb_gb - float(held.hb_kv_bytes - at_1k.hb_kv_bytes) / GIB
-    smallest_gb = sizes[0]
-    if alike_gb >= smallest_gb:
+    edge_gb, pool_gb, most_gb = sizes[0], *(float(each.hb_expert_bytes) / GIB for each in (held, at_1k))
+    edge_pool_gb = pool_gb - (alike_gb - edge_gb)
+    if edge_pool_gb <= 0.0:  # static weights leave none in so small an HB
+        edge_gb, edge_pool_gb = hb_gb, most_gb
+    if 0.0 < edge_pool_gb <= pool_gb:
         return acceptance(target, HOT, min(alike_gb, hb_gb), batch)
-    pool_gb = float(held.hb_expert_bytes) / GIB
-    edge = acceptance(target, HOT, smallest_gb, batch)
-    caveat = f"The KV cache leaves a smaller pool than any in Table 3: the rate at {smallest_gb:g} GB, in proportion."
-    return Acceptance(edge.alpha * pool_gb / (pool_gb + smallest_gb - alike_gb), f"{caveat} {edge.caveat}".strip())
+    edge = acceptance(target, HOT, edge_gb, batch)
+    caveat = f"HB has room for a smaller pool than any in Table 3: the rate at {edge_gb:g} GB, in proportion."
+    share = pool_gb / edge_pool_gb if edge_pool_gb else 0.0
+    return Acceptance(edge.alpha * share, f"{caveat} {edge.caveat}".strip())
 
 
 def measured_of(device: RooflineDevice, plan: StepPlan, rates: MeasuredRates) -> Acceptance:

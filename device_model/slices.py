@@ -21,6 +21,11 @@ def draft_share(model: Model) -> float:
     return DRAFT_BITS / model.expert_weight_bits if sliceable(model) else 1.0
 
 
+def static_draft_bits(model: Model) -> float:
+    """Return the bits of a static weight that a draft reads: those of the MSB slice, or all if it has no more."""
+    return min(DRAFT_BITS, model.static_weight_bits)
+
+
 def sliceable(model: Model) -> bool:
     """Tell whether a model's experts have bits to spare for a draft; those in MXFP4 have not (ELMoE-3D, 7)."""
     return model.expert_weight_bits > DRAFT_BITS

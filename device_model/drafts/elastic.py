@@ -16,7 +16,7 @@ from device_model.experts.traced_cache import PoolReads
 from device_model.placement import TierBytes
 from device_model.roofline import DRAFT, Part, Stage, Unit
 from device_model.setup import XpuSetup
-from device_model.slices import DRAFT_BITS, draft_share, sliceable
+from device_model.slices import draft_share, sliceable, static_draft_bits
 from device_model.step import DraftShape, StepPlan
 from device_model.units import at_four_bits
 from device_model.work import StepWork
@@ -42,7 +42,7 @@ class Scheme(Draft):
 
     def stage(self, device: DraftDevice, work: StepWork, held: TierBytes, unit: Unit, plan: StepPlan) -> Stage:
         sliced = at_four_bits(unit, self.setup.hardware)
-        static = device.static_part(work, sliced, device.size.static_read_bytes_at(DRAFT_BITS))
+        static = device.static_part(work, sliced, device.size.static_read_bytes_at(static_draft_bits(self.setup.model)))
         touched, some = self._drafted(device, work, held, plan)
         read = touched * device.size.experts_bytes * self.hb_share
         macs, copied = device.size.expert_macs(work) * some, device.expert_copies(work) * some
@@ -64,7 +64,7 @@ class Scheme(Draft):
         return asked._replace(slices=self.pool(device, held) * device.size.experts, held_as=HeldAs.SLICES)
 
     def drafted_share(self, device: DraftDevice, held: TierBytes) -> float:
-        return float(self.pool(device, held))
+        return float(self.pool(device, held)) if device.size.experts else 1.0
 
     def traced_pool(self, device: DraftDevice, work: StepWork, held: TierBytes, plan: StepPlan) -> PoolReads | None:
         return device.confined(self.ask(device, work, held, plan)) if plan.drafts is not None else None

@@ -1,8 +1,9 @@
 """Quant-SD: a separately quantised 4-bit copy of the target drafts, sharing its KV cache (ELMoE-3D, 7.1).
 
 All HB that is left caches the copy's experts, and none of the target's. Experts that have 4 bits already (MXFP4) need
-no copy (7, Models and Datasets): the cache serves draft and target alike. The 4-bit copy of the static weights takes no
-HB here: Table 3 gives GPT-OSS the same AR speedup with it as without. EXT holds both copies, whole.
+no copy (7, Models and Datasets): the cache serves draft and target alike; nor do such static weights. The 4-bit copy of
+the static weights takes no HB here: Table 3 gives GPT-OSS the same AR speedup with it as without. EXT holds both
+copies, whole.
 """
 
 from device_model.arrays import least
@@ -14,7 +15,7 @@ from device_model.placement import TierBytes
 from device_model.roofline import DRAFT, Stage, Unit
 from device_model.setup import XpuSetup
 from device_model.size import ModelSize
-from device_model.slices import DRAFT_BITS, draft_share, sliceable
+from device_model.slices import draft_share, sliceable, static_draft_bits
 from device_model.step import DraftShape, StepPlan
 from device_model.units import at_four_bits
 from device_model.work import StepWork
@@ -31,7 +32,8 @@ class Scheme(Draft):
         size = ModelSize.of(setup.model)
         self._experts_bytes = size.experts_bytes * draft_share(setup.model)
         copied = 0.0 if self.leaves_cache else self._experts_bytes
-        self.ext_bytes = copied + size.static_bytes * DRAFT_BITS / setup.model.static_weight_bits
+        bits, copied_bits = setup.model.static_weight_bits, static_draft_bits(setup.model)
+        self.ext_bytes = copied + (size.static_bytes * copied_bits / bits if copied_bits < bits else 0.0)
 
     @property
     def shape(self) -> DraftShape:
@@ -44,7 +46,7 @@ class Scheme(Draft):
 
     def stage(self, device: DraftDevice, work: StepWork, held: TierBytes, unit: Unit, plan: StepPlan) -> Stage:
         sliced = at_four_bits(unit, self.setup.hardware)
-        static = device.static_part(work, sliced, device.size.static_read_bytes_at(DRAFT_BITS))
+        static = device.static_part(work, sliced, device.size.static_read_bytes_at(static_draft_bits(self.setup.model)))
         precision = sliced if sliceable(self.setup.model) else unit  # the group sees to MXFP4 itself
         reads = self._reads(device, tokens_of(work), held, plan)
         groups = (

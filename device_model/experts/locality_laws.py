@@ -114,11 +114,13 @@ class Experts:
 
     def _popular_of_both(self, cached: Number, tokens: PassTokens, read: float) -> Number:
         """Prompts beside decoding: what sequences that decode read is found as without them, and what prompts read
-        beyond that as by themselves, so that a pass of both never misses more than two passes."""
+        beyond that as by themselves, so that a pass of both never misses more than two passes. Nor does it miss fewer
+        than the prompts alone: at most all that is read beyond theirs is found."""
         decoding, prompts = PassTokens(tokens.sequences, tokens.each), PassTokens(0, 1, tokens.prefill)
         first, alone = self.touched(decoding), self.touched(prompts)
-        found = self._popular(cached, decoding, first) * first + self._popular(cached, prompts, alone) * (read - first)
-        both: Number = found / read
+        of_prompts = self._popular(cached, prompts, alone)
+        found = self._popular(cached, decoding, first) * first + of_prompts * (read - first)
+        both: Number = least(found, of_prompts * alone + read - alone) / read
         return both
 
     def pool_hits(self, pool: Number) -> Number:

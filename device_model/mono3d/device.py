@@ -73,6 +73,8 @@ class Mono3dDevice(OneTierDevice):
         return Slots(self.setup.model, self.layout, self.times, self.setup.hardware)
 
     def execute(self, plan: StepPlan, work: StepWork, unit: Unit) -> Execution:
+        if self.ranks is None and (plan.placed is not None or plan.routes is not None):
+            raise ValueError(NO_TOPICS)
         if work.decoding == work.sequences:
             return self._decode(plan, work, unit)
         if not work.decoding:
@@ -145,8 +147,6 @@ class Mono3dDevice(OneTierDevice):
     def _reads(self, plan: StepPlan, work: StepWork) -> RowReads:
         if self.ranks is not None:
             return self.ranks.reads(plan)
-        if plan.placed is not None or plan.routes is not None:
-            raise ValueError(NO_TOPICS)
         return expected_reads(self.setup.model, self.layout, self.times, work, self._hit_rate)
 
 

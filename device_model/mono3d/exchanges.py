@@ -2,7 +2,8 @@
 
 Tokens cross the interposer twice in each layer and each way, before attention and before experts, as norms and routers
 are the xPU's (Stratum, 4.1). Each chip has its part of every matrix, so that it needs all tokens, and gives partial
-sums of all, in FP16; its PUs gather the tokens from each other, and scatter the sums (Fig. 9). Two dies add theirs up.
+sums of all, in FP16; its PUs gather the tokens from each other, and scatter the sums (Fig. 9). Dies add theirs up, each
+by twice its share less its own, as in a ring.
 """
 
 from device_model.mono3d.near_units import NearUnits
@@ -33,13 +34,14 @@ class Exchanges:
         self._units = NearUnits(setup.hardware)
 
     def groups(self, work: StepWork, reads: RowReads, xpu: Unit) -> tuple[tuple[Part, ...], ...]:
-        """Return the groups over ring and interposer, and between dies if there are two; one after the other."""
+        """Return the groups over ring and interposer, and between dies if there are more; one after the other."""
         ring = Part("ring", self._units.ring(), SHOWN, 0.0, link_bytes=self._ring_bytes(work, reads))
         crossing = self._crossing(work, xpu)
         if self._hardware.dies == 1:
             return (ring,), (crossing,)
-        bridged = HANDOVERS * self._model.layers * work.tokens * self._model.hidden_size * VALUE_BYTES
-        bridge = Part("bridge", self._units.bridge(), "partial sums of the other die", 0.0, link_bytes=bridged)
+        sums = HANDOVERS * self._model.layers * work.tokens * self._model.hidden_size * VALUE_BYTES
+        bridged = 2 * (self._hardware.dies - 1) / self._hardware.dies * sums
+        bridge = Part("bridge", self._units.bridge(), "partial sums of the other dies", 0.0, link_bytes=bridged)
         return (ring,), (crossing,), (bridge,)
 
     def wait_s(self) -> float:

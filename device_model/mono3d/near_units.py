@@ -1,8 +1,11 @@
 """The units of near-memory compute as `roofline` takes them: rates and prices by where the bytes lie.
 
 A tile takes the longer of an activation of its bank and a cycle for each token that is multiplied with it (`tiles`), so
-that a unit for weights has the bandwidth of its rows, and both rates are less by what tiles are not filled.
+that a unit for weights has the bandwidth of its rows, and both rates are less by what tiles are not filled. A tile that
+is larger than a row takes as many activations as it has rows.
 """
+
+from math import ceil
 
 from device_model.arrays import Number
 from device_model.roofline import NEVER_BOUND, Unit
@@ -34,13 +37,13 @@ class NearUnits:
         `trc_ns`.
         """
         hardware = self._hardware
-        activated = tiles * hardware.pes
-        filled = weights / (activated * hardware.tile_weights)
+        filled = weights / (tiles * hardware.pes * hardware.tile_weights)
         read_bytes = weights * weight_bytes
+        rows = tiles * ceil(hardware.tile_weights * weight_bytes / hardware.row_bytes)
         return self._base._replace(
             macs_per_s=hardware.near_macs_per_s * filled,
-            hb_bytes_per_s=read_bytes / (tiles * trc_ns * NANO),
-            hb_j_per_byte=activated * hardware.row_bytes * hardware.read_j_per_byte / read_bytes,
+            hb_bytes_per_s=read_bytes / (rows * trc_ns * NANO),
+            hb_j_per_byte=rows * hardware.row_bytes_of_all * hardware.read_j_per_byte / read_bytes,
         )
 
     def kv(self, trc_ns: Number, busy_share: float) -> Unit:

@@ -10,6 +10,7 @@ from device_model.specs.spec import (
     BITS_PER_BYTE,
     MICRO,
     PICO,
+    Contradiction,
     Count,
     Exponent,
     Flag,
@@ -51,6 +52,11 @@ class Speculation:
     verify_tokens: Count  # drafted tokens of a request in one verification, in which its last token is, too
     eagle_read_share: Share  # of an EAGLE head's weights: the rest is its embedding table
     least_share_of_top_k: Positive  # experts of a layer in the cache over top-k: with fewer it serves none
+
+    def __post_init__(self) -> None:
+        deepest = max(self.draft_depth, self.quant_depth, self.elastic_depth)
+        if self.verify_tokens < deepest:
+            raise Contradiction("verify_tokens", f"at least the largest depth, {deepest}: a path of drafts must fit")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Hardware by name: a file in specs/hardware, a size between two of ELMoE-3D's, or Stratum's with other layers."""
 
+import os
 import re
 from dataclasses import fields, replace
 from functools import lru_cache
@@ -47,7 +48,7 @@ def find_hardware(name: str) -> Hardware | None:
     stratum-l with 256 layers and no tiers; a name that ends in .toml is a file of yours. Raise SpecError for a bad
     file."""
     if is_file(name):
-        return _parse(Path(name)) if Path(name).is_file() else None
+        return _parse(Path(name)) if os.path.isfile(name) else None  # False for what can be no path, too
     if has_name(FOLDER, name):
         return _read(path_of(name, FOLDER))
     if match := BETWEEN.fullmatch(name):

@@ -13,17 +13,21 @@ from device_model.step import FloatArray
 def trcd_ns(published: FloatArray, published_layers: int, layers: int) -> FloatArray:
     """tRCD in ns by tier [tiers] of as many `layers`, from those `published` [tiers] of `published_layers`.
 
-    Tier i of N layers ends where tier i N / published_layers would.
+    Tier i of N layers ends where tier i N / published_layers would. Two tiers tell of no quadratic term.
     """
     if layers == published_layers:
         return published
     ends = np.arange(1, len(published) + 1)
-    times: FloatArray = np.polyval(np.polyfit(ends, published, 2), ends * layers / published_layers)
+    law = np.polyfit(ends, published, min(2, len(published) - 1))
+    times: FloatArray = np.polyval(law, ends * layers / published_layers)
     return times
 
 
 def stretched_ns(trc_ns: FloatArray, slowest_over_fastest: float) -> FloatArray:
-    """tRC by tier [tiers] of another ratio: the same fastest tier, and the same shape."""
+    """tRC by tier [tiers] of another ratio: the same fastest tier, and the same shape. Tiers that all take equally long
+    have none, and stay."""
     fastest, slowest = trc_ns[0], trc_ns[-1]
+    if slowest == fastest:
+        return trc_ns
     times: FloatArray = fastest + (trc_ns - fastest) * (slowest_over_fastest - 1) * fastest / (slowest - fastest)
     return times

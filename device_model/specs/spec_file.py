@@ -41,7 +41,7 @@ def own_folder(folder: Path) -> Path | None:
 def missing_own_folder() -> str:
     """Return the sentence that what `FORESERVE_SPECS` names is no folder; "" if it is one, or names nothing."""
     own = os.environ.get(OWN_SPECS, "")
-    if not own or Path(own).is_dir():
+    if not own or os.path.isdir(own):  # False for what can be no path, too
         return ""
     what = "the folder with your models/, hardware/ or calibration/ in it, or leave it unset"
     return f"{OWN_SPECS} is {own!r}, and there is no such folder; allowed is {what}."

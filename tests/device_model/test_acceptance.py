@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_model.acceptance import _of_traced_pool, acceptance, acceptance_of, batch_plan
+from device_model.acceptance import _of_traced_pool, acceptance, acceptance_of, batch_plan, measured_of
 from device_model.experts.traced_cache import PoolReads
 from device_model.hotness_gain import PUBLISHED_SHARE, hotness_gain
-from device_model.load import load_device, trace_experts
+from device_model.load import load_device, load_setup, make_device, trace_experts
+from device_model.specs.measured_rates import read_measured
 from device_model.specs.spec import DeviceError
 from device_model.step import DraftRoutes, StepPlan
 from device_model.validation.table3 import SCHEMES as CELL_SCHEMES
@@ -217,6 +218,35 @@ def test_with_no_pool_left_nothing_is_accepted_and_the_caveat_says_why():
     assert none.alpha == 0 and "smaller pool" in none.caveat
     some = acceptance_of(dev, StepPlan.of((1, 8000)))
     assert 0 < some.alpha < acceptance_of(dev, batch_plan(1)).alpha and "smaller pool" in some.caveat
+
+
+@given(
+    st.integers(151_936, 2_000_000),
+    st.sampled_from([4.0, 8.0, 16.0]),
+    batches,
+    st.integers(0, 32_000),
+    st.integers(1, 9000),
+)
+def test_a_model_whose_static_weights_leave_no_pool_at_4_gb_has_a_rate_that_falls_with_its_pool(
+    vocab, hb_gb, batch, context, more
+):
+    setup = load_setup("elmoe3d-8gb", "qwen3-30b-a3b")
+    model = dataclasses.replace(setup.model, vocab_size=vocab)
+    hardware = dataclasses.replace(setup.hardware, hb_capacity_gib=hb_gb)
+    dev = make_device("elmoe3d", dataclasses.replace(setup, target="mine", model=model, hardware=hardware), "elastic")
+    short, long = (StepPlan.of(*[(1, c)] * batch) for c in (context, context + more))
+    before, after = (acceptance_of(dev, plan).alpha for plan in (short, long))
+    assert 0 <= after <= before <= 1
+    if not float(dev.held(StepWork.of(long, 1), dev.draft.shape).hb_expert_bytes):
+        assert after == 0
+
+
+@given(st.sampled_from(["elastic", "random"]), batches, st.integers(0, 32_000), st.integers(1, 32_000))
+def test_drafts_of_a_dense_model_have_no_pool_to_lose(scheme, batch, context, more):
+    dev, rates = device("elmoe3d", "elmoe3d-8gb", "qwen2.5-1.5b", scheme), read_measured()
+    short, long = (StepPlan.of(*[(1, c)] * batch) for c in (context, context + more))
+    assert acceptance_of(dev, long) == acceptance_of(dev, short) and acceptance_of(dev, long).alpha > 0
+    assert measured_of(dev, long, rates) == measured_of(dev, short, rates) and measured_of(dev, long, rates).alpha > 0
 
 
 def test_there_is_no_rate_without_a_draft_or_where_nothing_decodes():

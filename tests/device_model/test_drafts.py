@@ -80,6 +80,18 @@ def test_experts_of_four_bits_are_not_sliced(gb):
     assert dev.draft.pool(dev, room) == pytest.approx(dev.size.expert_share(room.hb_expert_bytes))
 
 
+@pytest.mark.parametrize("scheme", ["elastic", "quant"])
+def test_static_weights_of_four_bits_are_drafted_with_as_they_are(scheme):
+    setup = load_setup("elmoe3d-8gb", "qwen3-30b-a3b")
+    narrow = dataclasses.replace(setup, model=dataclasses.replace(setup.model, static_weight_bits=4.0))
+    dev = make_device("elmoe3d", narrow, scheme)
+    draft, target = (stage.groups[0][0] for stage in dev.explain(StepPlan.of((1, 100), draft=dev.draft.shape)))
+    assert draft.name == target.name == "static weights" and draft.hb_bytes == target.hb_bytes
+    # Quant-SD's copies are of the experts alone.
+    copies = dev.size.experts_bytes * 4.5 / 8.5 if scheme == "quant" else 0.0
+    assert dev.placement.draft_ext_bytes == pytest.approx(copies)
+
+
 @given(models, hardware, batches)
 def test_plain_decoding_beside_elastic_sd_is_plain_decoding(model, hw, batch):
     assert cost(device("elmoe3d", hw, model, "elastic"), batch) == cost(device("elmoe3d", hw, model), batch)

@@ -36,7 +36,7 @@ from device_model.step import FloatArray
 
 KIND = "mono3d"
 Kind = Annotated[str, ValueRule(KIND, lambda v: v == KIND)]
-VARIANT = re.compile(r"(?:(?P<layers>\d+))?(?P<dash>-)?(?P<flat>flat)?")
+VARIANT = re.compile(r"(?:(?P<layers>\d{1,9}))?(?P<dash>-)?(?P<flat>flat)?")
 ROUNDING = 1e-9
 
 
@@ -81,6 +81,10 @@ class Hardware:
             raise Contradiction("bridge_gb_per_s", "a number above 0 with more than one xPU die")
         if self.segment_access_ratio < 1:
             raise Contradiction("segment_access_ratio", "at least 1: the slowest tier takes no less than the fastest")
+        times = self.trc_ns
+        if times[0] <= 0 or (np.diff(times) < -ROUNDING).any():
+            allowed = f"a series whose law (row_timing) rises from above 0 with {self.layers:,} layers, too"
+            raise Contradiction("trcd_ns", f"{allowed}, or with layers = {self.trcd_layers} any that rises")
 
     @property
     def pus(self) -> int:
@@ -171,7 +175,8 @@ class Hardware:
 
     def variant(self, name: str) -> "Hardware | None":
         """Return the same hardware with other layers ("256"), without tiers ("flat"), or both ("256-flat"); None for
-        another name. Raise SpecError for fewer layers than tiers, or more than the file's, which nobody has built.
+        another name. Raise SpecError for fewer layers than tiers, more than the file's, which nobody has built, or such
+        as the law of its rows has no times for.
         """
         match = VARIANT.fullmatch(name)
         if match is None or bool(match["dash"]) != bool(match["layers"] and match["flat"]) or not name:
@@ -179,7 +184,10 @@ class Hardware:
         layers, least = int(match["layers"] or self.layers), len(self.trcd_ns)
         if not least <= layers <= self.layers:
             raise SpecError(f"{layers} layers are asked for; allowed are {least} (one a tier) to {self.layers}.")
-        return replace(self, layers=layers, tiered=self.tiered and not match["flat"])
+        try:
+            return replace(self, layers=layers, tiered=self.tiered and not match["flat"])
+        except Contradiction as error:
+            raise SpecError(f"{error.key} is {list(self.trcd_ns)}; allowed is {error.allowed}.") from None
 
     def degraded(self, ext_share: float, hb_share: float, clock_share: float) -> "Hardware":
         """Return chips with shares of the interposer's bandwidth, of the banks of each channel with their PEs, and of

@@ -165,6 +165,29 @@ def test_prompts_beside_decoding_miss_no_more_experts_than_in_a_pass_of_their_ow
     assert missed(tokens) <= alone + 1e-12
 
 
+@given(
+    shares.filter(lambda share: share > 0),
+    st.builds(PassTokens, st.integers(1, 64), st.integers(1, 20), st.integers(1, 500)),
+    localities,
+    laws,
+)
+def test_prompts_beside_decoding_miss_no_fewer_experts_than_either_alone(cached, tokens, locality, law):
+    found = experts(locality, law=law)
+    missed = [
+        float((1.0 - found.hits(cached, of)) * found.touched(of))
+        for of in (tokens, tokens._replace(prefill=0), PassTokens(0, 1, tokens.prefill))
+    ]
+    assert missed[0] >= max(missed[1:]) - 1e-12
+
+
+@pytest.mark.parametrize("law", Law)
+@pytest.mark.parametrize(("model", "prompt", "batch"), [("gpt-oss-20b", 10, 2), ("glm-4.7-flash", 160, 16)])
+def test_at_8_gb_a_prompt_is_no_sooner_done_with_others_beside_it(model, prompt, batch, law):
+    dev = load_device("elmoe3d", "elmoe3d-8gb", model, law=law)
+    alone, among = (dev.probe(StepPlan.of((prompt, 0), *[(1, 0)] * others)).first.latency_s for others in (0, batch))
+    assert among >= alone
+
+
 @pytest.mark.parametrize("model", ["gpt-oss-20b", "qwen3-30b-a3b", "deepseek-v2-lite"])
 @pytest.mark.parametrize("prompt", [2, 150, 2000])
 def test_at_8_gb_a_step_with_a_prompt_takes_no_longer_than_two(model, prompt):

@@ -76,3 +76,10 @@ def test_two_dies_bring_sums_over_the_bridge_twice_a_layer(batch):
     bridge = parts(device, batch)["bridge"]
     assert bridge.link_bytes == 2 * spec.layers * batch * spec.hidden_size * 2
     assert max(bridge.times()) == pytest.approx(bridge.link_bytes / 450e9)
+
+
+@given(batches, st.integers(2, 8))
+def test_each_die_sends_no_less_than_adding_up_over_all_takes(batch, dies):
+    """Twice what it does not keep: partial sums of the others' parts, and then the sum of its own to them."""
+    two, more = (parts(near("llama-4-scout", dies=count), batch)["bridge"].link_bytes for count in (2, dies))
+    assert more == pytest.approx(two * 2 * (dies - 1) / dies)

@@ -1,11 +1,14 @@
 """Are the times of rows those of Table 1, and of the law through them?"""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from device_model.mono3d.row_times import RowTimes
 from device_model.specs.hardware_file import load_hardware
 from device_model.specs.row_timing import trcd_ns
+from device_model.specs.spec import Contradiction, SpecError
 
 TABLE_1 = np.array([2.29, 3.92, 5.99, 8.50, 11.44, 14.82, 18.63, 22.88])
 
@@ -39,6 +42,25 @@ def test_segments_of_512_layers_have_the_published_ratio_and_not_that_of_the_law
     segments = times("stratum-l-512").trc_ns
     assert segments[-1] / segments[0] == pytest.approx(1.3)
     assert 1.15 < times("stratum-l-511").trc_ns[-1] / times("stratum-l-511").trc_ns[0] < 1.21
+
+
+@pytest.mark.parametrize("layers", [256, 512, 1024])
+def test_tiers_that_take_equally_long_do_so_with_any_layers(layers):
+    even = replace(load_hardware("stratum-s"), trcd_ns=(5.0,) * 8, layers=layers)
+    assert even.trc_ns == pytest.approx([5.0 + 27.50 + 4.77] * 8)
+
+
+def test_two_tiers_have_times_in_proportion_to_their_layers():
+    assert trcd_ns(np.array([5.0, 10.0]), 1024, 512) == pytest.approx([2.5, 5.0])
+
+
+def test_layers_with_which_tiers_would_take_no_time_or_less_than_the_one_before_are_refused():
+    steep = replace(load_hardware("stratum-s"), trcd_ns=(1.0, 40.0, 41.0))
+    with pytest.raises(Contradiction, match="rises from above 0 with 256 layers, too") as refused:
+        replace(steep, layers=256)
+    assert refused.value.key == "trcd_ns"
+    with pytest.raises(SpecError, match=r"trcd_ns is \[1.0, 40.0, 41.0\]; allowed is a series whose law .* rises"):
+        steep.variant("256")
 
 
 def test_without_tiers_all_rows_take_what_the_slowest_do():

@@ -12,6 +12,7 @@ from device_model.load import load_device
 from device_model.specs.spec import DeviceError
 from device_model.step import DraftShape, StepPlan
 from tests.device_model.mono3d.devices import SIZES, near
+from tests.examples import examples
 
 NEARLY = 1 - 1e-9
 DEVICES = {name: near(name) for name in SIZES}
@@ -63,6 +64,15 @@ def test_joules_follow_from_activations_computation_and_time(model, batch):
     assert step.energy.static_j == pytest.approx(step.latency_s * device.working_w)
     assert step.energy_j == pytest.approx(sum(step.stage_energy))
     assert device.static_w < device.working_w
+
+
+@examples(20)
+@given(models, decoding, st.sampled_from([8, 16, 64, 128]), st.sampled_from([256, 4096]))
+def test_weights_come_no_faster_and_no_cheaper_than_rows_that_hold_them(model, batch, tile_edge, row_bytes):
+    device = near(model, tile_edge=tile_edge, row_bytes=row_bytes)
+    step, read_j = cost(device, batch), device.setup.hardware.read_j_per_byte
+    assert step.latency_s >= step.traffic.hb_bytes / device.hb.bytes_per_s * NEARLY
+    assert step.energy.hb_j >= step.traffic.hb_bytes * read_j * NEARLY
 
 
 @given(models, decoding)
@@ -180,6 +190,7 @@ def test_a_system_runs_on_hardware_of_its_kind_only():
         "stratum-l-7-flat",  # fewer layers than tiers
         "stratum-l-1025",
         "stratum-l-99999",
+        f"stratum-l-{'9' * 5000}",
         "stratum-l-round",
         "stratum-l-256flat",
         "a6000-flat",

@@ -77,6 +77,14 @@ def test_what_the_table_does_not_have_is_refused(wrong, said):
         device().probe(StepPlan(np.array([1]), np.array([9]), **wrong))
 
 
+@pytest.mark.parametrize("asked", [{"placed": (1.0,)}, {"routes": np.zeros((1, LAYERS, TOP_K), dtype=np.int64)}])
+def test_a_device_without_a_table_refuses_topics_and_routes_after_a_plan_without_them_too(asked):
+    stratum, plain = near(MODEL), StepPlan.of((1, 9))
+    stratum.probe(plain)
+    with pytest.raises(ValueError, match="the device knows no topics"):
+        stratum.probe(StepPlan(plain.new_tokens, plain.context, **asked))
+
+
 @pytest.mark.parametrize("steps", [1, 20])
 def test_a_table_of_topics_replaces_what_was_published(steps):
     stratum, asked = near(MODEL), StepPlan.of((1, 500), (1, 700))

@@ -84,6 +84,8 @@ def test_a_file_of_your_own_is_hardware_and_is_read_anew_when_it_changes(tmp_pat
     assert load_hardware(str(path)).hbm_gb_per_s == 1000
     with pytest.raises(UnknownName, match=r"There is no file '.*none.toml' of hardware; allowed is the path of a file"):
         load_hardware(str(tmp_path / "none.toml"))
+    with pytest.raises(UnknownName, match=r"There is no file './x+\.toml' of hardware; allowed is the path of a file"):
+        load_hardware(f"./{'x' * 300}.toml")  # no file system has such names
 
 
 @pytest.mark.parametrize(

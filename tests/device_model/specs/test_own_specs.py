@@ -28,6 +28,18 @@ def test_own_specs_are_used_like_shipped_ones(own: Path) -> None:
     assert load_device("auto", "my-gpu", "mine").kv_capacity_tokens > 0
 
 
+def test_own_drafts_that_no_verification_takes_are_refused_by_line(own: Path) -> None:
+    mine, shipped = own / "calibration" / "mine.toml", SPECS / "calibration/realisable/elmoe3d.toml"
+    mine.parent.mkdir()
+    mine.write_text(shipped.read_text().replace("verify_tokens = 19", "verify_tokens = 9"))
+    hardware = (HARDWARE / "elmoe3d-8gb.toml").read_text().replace('speculation = "elmoe3d"', 'speculation = "mine"')
+    (own / "hardware" / "my-xpu.toml").write_text(hardware)
+    with pytest.raises(
+        SpecError, match=r"mine.toml, line \d+: verify_tokens is 9; allowed is at least the largest depth"
+    ):
+        load_device("auto", "my-xpu", "qwen3-30b-a3b", "eagle")
+
+
 def test_a_shipped_name_is_nobodys_own(own: Path) -> None:
     load_model("olmoe-1b-7b")
     (own / "models" / "olmoe-1b-7b.toml").write_text((MODELS / "olmoe-1b-7b.toml").read_text())
