@@ -273,6 +273,20 @@ def test_no_figure_has_the_name_of_a_setting() -> None:
     assert not {*COLUMNS, *COSTS} & {*KEYS, "load", "seed", "variant"}
 
 
+def test_what_each_variant_says_of_the_workload_an_axis_need_not(tmp_path: Path) -> None:
+    text = """
+question = "capacity"
+slo.ttft_ms = 900
+axes.workload.output.mean = [5, 50]
+variants.even.workload.arrivals = { kind = "constant", rate_per_s = 2 }
+variants.bursty.workload.arrivals = { kind = "gamma", rate_per_s = 2, cv = 3 }
+"""
+    bare = "[workload]\nrequests = 10\nprompt = 10\noutput.kind = 'exponential'\n"
+    assert len(list(settings_of(load_study(write(tmp_path, text, bare))))) == 4
+    with pytest.raises(WorkloadError, match=r"`workload\.output\.mean` is -1"):
+        load_study(write(tmp_path, text.replace("50]", "-1]"), bare))
+
+
 def test_capacities_of_users_and_of_requests_a_second_are_not_asked_together(tmp_path: Path) -> None:
     text = """
 question = "capacity"
