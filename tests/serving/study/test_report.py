@@ -15,6 +15,8 @@ from serving.study.spec import load_study
 from serving.study.store import Store
 from serving.study.study import Finding, Inquiry
 from serving.study.summary import COLUMNS, Row
+from serving.workload import load_workload
+from serving.workload.source import Source
 
 WORKLOAD = """
 [workload]
@@ -238,3 +240,28 @@ def test_where_all_are_refused_there_is_a_report_without_pictures_of_time(tmp_pa
     assert results.points["refused"].sum() == len(results.points) * 25
     page = Page((results.folder / "report.html").read_text())
     assert not set(OVER_TIME) & set(page.ids)
+
+
+def test_of_seeds_of_which_the_first_has_all_refused_another_is_shown_over_time(tmp_path: Path) -> None:
+    """Its one request is longer than the context with the first seed, and with the other it is not."""
+    workload = """
+[workload]
+requests = 1
+arrivals = { kind = "constant", rate_per_s = 1 }
+prompt = { kind = "uniform", min = 10, max = 1000 }
+output = 10
+"""
+    long, short = sorted((0, 1), key=lambda seed: -first_prompt(tmp_path, workload, seed))
+    room = (first_prompt(tmp_path, workload, long) + first_prompt(tmp_path, workload, short)) // 2
+    asked = f'question = "sweep"\nseeds = [{long}, {short}]\nscenario.max_model_len = {room}\n'
+    results = reported(tmp_path, asked, workload)
+    assert list(results.points["steps"] > 0) == [False, True]
+    page = Page((results.folder / "report.html").read_text())
+    assert set(OVER_TIME) <= set(page.ids) and f"with seed {short}" in page.words
+
+
+def first_prompt(folder: Path, workload: str, seed: int) -> int:
+    """The tokens of a workload's first prompt with a seed."""
+    path = folder / "workload.toml"
+    path.write_text(workload.replace("[workload]", ""))
+    return next(iter(Source(load_workload(path, seed=seed)))).prompt_tokens
