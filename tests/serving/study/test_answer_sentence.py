@@ -116,6 +116,13 @@ MODES = ("fixed-ar", "fixed-sd", "tau", "cost", "of-my-own")
             "targets are kept to its end (give it more `requests`, or a longer `duration_s`). Of the others, tau holds "
             "most: 9 users (0.360 req/s), 3.00 times what fixed-ar does, which holds least.",
         ),
+        (
+            [
+                {"mode": "tau", "load": 4.0, "offered_per_s": 2.0, "limit": "TTFT"},
+                {"mode": "cost", "load": 1.0, "offered_per_s": 0.0, "limit": "TTFT"},
+            ],
+            "tau holds most: 2.00 req/s.",
+        ),
         ([held(9, mode="tau"), {"mode": "cost", "load": 0.0}], "tau holds most: 9 users (0.360 req/s); 1 of 2 com"),
     ],
 )
