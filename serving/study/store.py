@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from serving.presentation.csv_rows import write_csv
 from serving.process.output_folder import make_folder
 from serving.scenario.listen_options import KEYS
+from serving.study.axes import Settings
 from serving.study.code_digest import code_digest
 from serving.study.point import Point, shown
 from serving.study.point_caveats import point_caveats
@@ -140,21 +141,25 @@ def caveats_of(findings: list[Finding]) -> str:
 
 
 def about(study: Study) -> dict[str, Any]:
-    """Return what makes a study repeatable: the scenario as it stands, the workload, and the versions of what ran
-    it."""
+    """Return what makes a study repeatable: the scenario as it stands but for its keys, the workload, and the versions
+    of what ran it."""
     return {
         "name": study.name,
         "title": study.title,
-        "scenario": {key: value for key, value in study.scenario.items() if key not in KEYS},
+        "scenario": _without_keys(study.scenario),
         "workload": study.workload.values,
         "axes": study.axes,
-        "variants": study.variants,
+        "variants": {name: _without_keys(settings) for name, settings in study.variants.items()},
         "seeds": study.seeds,
         "targets": study.targets._asdict(),
         "requests": study.requests,
         "versions": {name: version(name) for name in PACKAGES} | {"python": platform.python_version()},
         "code": code_digest(),
     }
+
+
+def _without_keys(settings: Settings) -> Settings:
+    return {name: value for name, value in settings.items() if name not in KEYS}
 
 
 def _uniform(rows: list[Row]) -> list[Row]:

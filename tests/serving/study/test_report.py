@@ -8,10 +8,10 @@ import pytest
 
 from serving.study.report import write_report
 from serving.study.report.pareto import front_of
-from serving.study.report.repeat import without_keys
+from serving.study.report.repeat import repeat, without_keys
 from serving.study.report.units import bound, scale, setting, words
 from serving.study.results import Results
-from serving.study.spec import load_study
+from serving.study.spec import StudyError, load_study
 from serving.study.store import Store
 from serving.study.study import Finding, Inquiry
 from serving.study.summary import COLUMNS, Row
@@ -232,6 +232,20 @@ def test_no_key_of_a_study_is_in_its_report() -> None:
     text = 'scenario = { api_keys = ["sesame", "open"], admin_keys = [\'root\'] }\ntitle = "sesame street"\n'
     kept = without_keys(text, {"api_keys": ("sesame", "open"), "admin_keys": ("root",)})
     assert kept == 'scenario = { api_keys = ["***", "***"], admin_keys = [\'***\'] }\ntitle = "sesame street"\n'
+
+
+def test_no_key_of_a_variant_is_in_the_report_or_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "asked.toml"
+    path.write_text(f'question = "sweep"\nvariants.one.api_keys = ["sesame"]\nvariants.two.tau = 3\n{WORKLOAD}')
+    study = load_study(path)
+    told = repeat(Results(study, tmp_path, [], []))
+    assert "sesame" not in told and "***" in told and "tau" in told
+    Store(tmp_path / "out", study)
+    assert "sesame" not in (tmp_path / "out" / "about.json").read_text()
+    path.write_text(f'question = "sweep"\naxes.api_keys = [["sesame"], ["open"]]\n{WORKLOAD}')
+    with pytest.raises(StudyError, match=r"line 2: `axes\.api_keys` is secret") as refused:
+        load_study(path)
+    assert "sesame" not in str(refused.value)
 
 
 def test_where_all_are_refused_there_is_a_report_without_pictures_of_time(tmp_path: Path) -> None:
