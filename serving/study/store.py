@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from serving.presentation.csv_rows import write_csv
+from serving.presentation.json_text import json_text
 from serving.process.output_folder import make_folder
 from serving.scenario.listen_options import KEYS
 from serving.study.axes import Settings
@@ -50,7 +51,7 @@ class Store:
         self.folder = folder
         self._other_code = _other_code_of(folder / ABOUT)
         (folder / "study.toml").write_text(study.text, encoding="utf-8")
-        (folder / ABOUT).write_text(json.dumps(about(study), indent=1, default=str), encoding="utf-8")
+        (folder / ABOUT).write_text(json_text(about(study), indent=1), encoding="utf-8")
 
     def get(self, key: str) -> Run | None:
         """Return the run of a point that was made before; None if it was not, or not to the end."""

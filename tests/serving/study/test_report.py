@@ -1,5 +1,6 @@
 """Is a study's report whole: all that it is to show, of each question, in one file that needs nothing else?"""
 
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -246,6 +247,15 @@ def test_no_key_of_a_variant_is_in_the_report_or_beside_it(tmp_path: Path) -> No
     with pytest.raises(StudyError, match=r"line 2: `axes\.api_keys` is secret") as refused:
         load_study(path)
     assert "sesame" not in str(refused.value)
+
+
+def test_what_a_study_is_about_is_told_in_json_that_anything_reads(tmp_path: Path) -> None:
+    """Where nothing is asked, targets have no end, and JSON has no word for that."""
+    path = tmp_path / "asked.toml"
+    path.write_text(f'question = "sweep"\n{WORKLOAD}')
+    Store(tmp_path / "out", load_study(path))
+    told = json.loads((tmp_path / "out" / "about.json").read_text(), parse_constant=pytest.fail)
+    assert told["targets"]["ttft_s"] is None and told["workload"]["requests"] == 25
 
 
 def test_where_all_are_refused_there_is_a_report_without_pictures_of_time(tmp_path: Path) -> None:
