@@ -30,7 +30,11 @@ from serving.usage_error import UsageError, given_again
 from serving.workload.table import WorkloadTable
 
 LAW, OF_WORKLOAD = "law", f"{WORKLOAD}.{SEED}"
-PERCENT = AllowedNumber("a number above 0 and below 100", lambda value: 0 < value < 100)
+# A column has it in its name, of six digits at most.
+PERCENT = AllowedNumber(
+    "a number above 0 and below 100, with four decimals at most",
+    lambda value: 0 < value < 100 and value == round(value, 4),
+)
 # A column of tables has its numbers in 64 bits.
 A_SEED = AllowedNumber(
     f"a whole number from 0 to {2**63 - 1}", lambda value: 0 <= value < 2**63 and value == int(value)

@@ -158,6 +158,8 @@ def test_mlperfs_targets_are_presets(tmp_path: Path, preset: str) -> None:
         ('question = "sweep"\nslo = { ttft_p95_ms = 0 }\n', ("`slo.ttft_p95_ms` is 0", "above 0")),
         ('question = "sweep"\nslo = { ttft_p0_ms = 9 }\n', ("`ttft_p0_ms`", "ttft_p95_ms")),
         ('question = "sweep"\npercentiles = [100]\n', ("`percentiles` is 100", "below 100")),
+        ('question = "sweep"\npercentiles = [99.99999]\n', ("`percentiles` is 99.99999", "four decimals")),
+        ('question = "sweep"\npercentiles = [0.00001]\n', ("`percentiles` is 1e-05", "four decimals")),
         ('question = "sweep"\ncost = { node = 1 }\n', ("`node`", "node_price")),
         ('question = "sweep"\ncost = { watts = 1 }\n', ("`cost` says no price", "kwh_price")),
         (
