@@ -162,6 +162,7 @@ def test_mlperfs_targets_are_presets(tmp_path: Path, preset: str) -> None:
         ('question = "sweep"\npercentiles = [0.00001]\n', ("`percentiles` is 1e-05", "four decimals")),
         ('question = "sweep"\ncost = { node = 1 }\n', ("`node`", "node_price")),
         ('question = "sweep"\ncost = { watts = 1 }\n', ("`cost` says no price", "kwh_price")),
+        ('question = "sweep"\ncost.device_price = { elmoe3d-8gb = 0 }\n', ("`cost` says no price", "kwh_price")),
         (
             'question = "search"\nsearch = { minimise = "cost_per_million_tokens" }\naxes = { tau = [1, 2] }\n',
             ("`search` is about `cost_per_million_tokens`", "no table `cost`"),
