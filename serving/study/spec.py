@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from device_model.specs.spec import DeviceError
 from serving.scenario.scenario import Scenario, ScenarioError
 from serving.scenario.scenario_file import changed, load_scenario, scenario_value, values_of
 from serving.study.axes import WORKLOAD, Axes, Settings, axes_of, combinations, variants_of
@@ -196,9 +197,9 @@ def _scenario(table: TomlTable) -> Settings:
         return found
     try:
         Scenario(**found)
-    except ScenarioError as error:
+    except (ScenarioError, DeviceError) as error:
         # What is varied might have made it possible; nothing is.
-        raise below.located(error) from error
+        raise below.located(ScenarioError.of(error)) from error
     return found
 
 

@@ -133,6 +133,7 @@ def test_mlperfs_targets_are_presets(tmp_path: Path, preset: str) -> None:
             'question = "sweep"\n[scenario]\ntau = 1\nswap = "always"\n',
             ("line 4", "`swap` is 'always'", "only experts that follow topics"),
         ),
+        ('question = "sweep"\n[scenario]\ndraft = "elastik"\n', ("line 3", "'elastik'", "mean elastic")),
         ('question = "sweep"\nscenario = { router = "dice" }\n', ("line 2", "`router` is 'dice'", "least-loaded")),
         ('question = "sweep"\nvariants = { a = { devices = 0 } }\n', ("line 2", "`devices` is 0", "at least 1")),
         ('question = "sweep"\naxes = { tau = 3 }\n', ("line 2", "`axes.tau`", "a list of values")),
