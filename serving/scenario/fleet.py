@@ -15,7 +15,7 @@ MOST_DEVICES = 256
 # A file of hardware is one with a path: what stands before a single slash is a system.
 FILE = r"\.{0,2}/[^+\s]*\.toml"
 ENTRY = re.compile(
-    rf"(?:(?P<count>\d+)\s*x\s+)?(?:(?P<system>\w[\w.-]*)/)?(?P<hardware>{FILE}|[\w.-]+)(?:\+(?P<draft>[\w.-]+))?"
+    rf"(?:(?P<count>\d{{1,9}})\s*x\s+)?(?:(?P<system>\w[\w.-]*)/)?(?P<hardware>{FILE}|[\w.-]+)(?:\+(?P<draft>[\w.-]+))?"
 )
 NO_DRAFT, OWN_DRAFT = "none", "auto"
 

@@ -44,7 +44,8 @@ class Key:
         of another kind."""
         found = self.kind.value_of(value)
         if found is None:
-            raise ScenarioError(f"{what} is {value!r}: it must be {self.kind.words(self.unit)}.")
+            said = "" if self.is_secret else f" is {value!r}: it"
+            raise ScenarioError(f"{what}{said} must be {self.kind.words(self.unit)}.")
         return found
 
     def parsed(self, name: str, value: Any) -> Any:

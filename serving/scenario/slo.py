@@ -35,6 +35,9 @@ def parse_classes(texts: Iterable[str], what: str) -> dict[str, SloClass]:
     classes: dict[str, SloClass] = {}
     for text in texts:
         name, terms = split_name(text, what)
+        if name in (NO_CLASS, OWN_TARGETS):
+            sentence = "under which requests without a class are counted: name it otherwise."
+            raise TermError(f"{what} has {name!r}, {sentence}")
         if name in classes:
             raise TermError(f"{what} has {name!r} twice: once is enough.")
         classes[name] = _parse(name, parse_terms(terms, TERMS, what), what)

@@ -69,6 +69,8 @@ def _is_range(value: dict[str, Any]) -> bool:
 
 
 def _values(name: str, table: TomlTable, key: str) -> list[Any]:
+    if name in KEYS and KEYS[name].is_secret:
+        raise table.error(key, "is secret, and tables show what is on an axis: let variants have it, which have names.")
     value = table.get(key)
     if isinstance(value, dict) and _is_range(value):
         value = _range(table.below(key, value))

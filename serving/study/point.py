@@ -13,6 +13,7 @@ from device_model.specs.hardware_file import is_file
 from device_model.specs.spec import UnknownName
 from serving.device.device_spec import USAGE
 from serving.policies.step_options import EXECUTED
+from serving.presentation.digits import digits
 from serving.scenario.scenario import BUNDLED_MODEL, Scenario, token_model_of
 from serving.scenario.scenario_error import ScenarioError
 from serving.scenario.scenario_file import changed
@@ -132,7 +133,9 @@ def is_of_nobody(error: str) -> bool:
 
 def shown(value: Any) -> str:
     """Return a setting's value for people."""
-    return f"{value:.4g}" if isinstance(value, float) else ", ".join(value) if isinstance(value, tuple) else str(value)
+    if isinstance(value, float):
+        return digits(value, 4)
+    return ", ".join(value) if isinstance(value, tuple) else str(value)
 
 
 def _files(point: Point) -> bytes:

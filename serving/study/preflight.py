@@ -92,7 +92,7 @@ class Preflight:
         key = repr(point.scenario_keys)
         if key not in self._contexts:
             if len(self._contexts) >= MOST_FLEETS:
-                return Scenario().max_model_len
+                return _contradiction(point) or Scenario().max_model_len
             self._contexts[key] = _context_of(point)
         return self._contexts[key]
 
@@ -110,6 +110,15 @@ def _places(study: Study, name: str, value: Any) -> Iterator[Settings]:
     for variant in [{VARIANT: each} for each in names] or [{}]:
         for place in combinations(axes):
             yield variant | place
+
+
+def _contradiction(point: Point) -> Obstacle | None:
+    """Return the obstacle that a scenario's keys contradict each other; None if they don't."""
+    try:
+        _ = point.scenario
+    except (UsageError, DeviceError) as error:
+        return Obstacle(SCENARIO, f"cannot be run: {error}")
+    return None
 
 
 def _context_of(point: Point) -> int | Obstacle:

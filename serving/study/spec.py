@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+from device_model.specs.spec import DeviceError
 from serving.scenario.scenario import Scenario, ScenarioError
 from serving.scenario.scenario_file import changed, load_scenario, scenario_value, values_of
-from serving.study.axes import WORKLOAD, Settings, axes_of, variants_of
+from serving.study.axes import WORKLOAD, Axes, Settings, axes_of, combinations, variants_of
 from serving.study.measures.cost import OF_USERS, Cost
 from serving.study.measures.percentiles import (
     METRICS,
@@ -17,7 +18,7 @@ from serving.study.measures.percentiles import (
 from serving.study.measures.targets import PRESETS, SHARE, Targets
 from serving.study.point import SEED, VARIANT, Point
 from serving.study.point_factory import hardware_of, point_of
-from serving.study.preflight import Preflight
+from serving.study.preflight import MOST_PLACES, Preflight
 from serving.study.questions.capacity import Capacity
 from serving.study.questions.compare import Compare
 from serving.study.questions.search import Search
@@ -30,7 +31,11 @@ from serving.usage_error import UsageError, given_again
 from serving.workload.table import WorkloadTable
 
 LAW, OF_WORKLOAD = "law", f"{WORKLOAD}.{SEED}"
-PERCENT = AllowedNumber("a number above 0 and below 100", lambda value: 0 < value < 100)
+# A column has it in its name, of six digits at most.
+PERCENT = AllowedNumber(
+    "a number above 0 and below 100, with four decimals at most",
+    lambda value: 0 < value < 100 and value == round(value, 4),
+)
 # A column of tables has its numbers in 64 bits.
 A_SEED = AllowedNumber(
     f"a whole number from 0 to {2**63 - 1}", lambda value: 0 <= value < 2**63 and value == int(value)
@@ -89,8 +94,7 @@ def study_of(table: StudyTable, requests: int | None = None, law: str | None = N
     table.end()
     _check_settings(found, table)
     found.question.check(found, table)
-    _check_workloads(found)
-    _check_loops(found, table)
+    _check_loops(found, _workload_points(found), table)
     Preflight(found).check(table)
     if found.cost:
         found.cost.check(table, hardware_of(found))
@@ -144,17 +148,10 @@ def _error_at(table: TomlTable, dotted: str, sentence: str) -> UsageError:
     return table.error(key, sentence)
 
 
-def _check_workloads(study: Study) -> None:
-    """Raise `WorkloadError` for a workload that no run could have, before any run: the file's own, with each value of
-    each axis, and of each variant. Whether values of different keys go together each point tells for itself."""
-    for point in _workload_points(study):
-        point.workload_made()
-
-
-def _check_loops(study: Study, table: TomlTable) -> None:
+def _check_loops(study: Study, points: list[Point], table: TomlTable) -> None:
     """Raise `StudyError` if capacities are of users in some places, and of requests a second in others, or if a search
-    is about users that a place doesn't have."""
-    are_open = {point.users is None for point in _workload_points(study)}
+    is about users that a place doesn't have; `points`: with each workload."""
+    are_open = {point.users is None for point in points}
     if isinstance(study.question, Capacity) and len(are_open) > 1:
         sentence = "is 'capacity', and the study has closed loops beside open ones: users are no requests a second."
         raise table.error("question", f"{sentence} Ask of each kind in a study of its own.")
@@ -164,9 +161,30 @@ def _check_loops(study: Study, table: TomlTable) -> None:
 
 
 def _workload_points(study: Study) -> list[Point]:
-    alone = [{name: value} for name, values in study.axes.items() for value in values if name.startswith(WORKLOAD)]
-    places = [*([] if study.variants or alone else [{}]), *alone, *({VARIANT: name} for name in study.variants)]
-    return [point_of(study, settings, None) for settings in places]
+    """Return a point with each variant, and with each value of a workload's axis. Raise `WorkloadError` for one with
+    which no run could have a workload, whatever else is varied. What goes wrong in some combinations only, each point
+    tells for itself."""
+    axes = {name: values for name, values in study.axes.items() if name.startswith(WORKLOAD)}
+    varied: Axes = ({VARIANT: list(study.variants)} if study.variants else {}) | axes
+    ones: list[Axes] = [{name: [value]} for name, values in varied.items() for value in values] or [{}]
+    return [point for one in ones if (point := _with_workload(study, varied | one)) is not None]
+
+
+def _with_workload(study: Study, varied: Axes) -> Point | None:
+    """Return the first point of these settings that has a workload; None if it is too far to look for. Raise the first
+    one's `WorkloadError` if there is none."""
+    errors: list[UsageError] = []
+    for settings in combinations(varied):
+        if len(errors) >= MOST_PLACES:
+            return None
+        point = point_of(study, settings, None)
+        try:
+            point.workload_made()
+        except UsageError as error:
+            errors.append(error)
+        else:
+            return point
+    raise errors[0]
 
 
 def _scenario(table: TomlTable) -> Settings:
@@ -179,9 +197,9 @@ def _scenario(table: TomlTable) -> Settings:
         return found
     try:
         Scenario(**found)
-    except ScenarioError as error:
+    except (ScenarioError, DeviceError) as error:
         # What is varied might have made it possible; nothing is.
-        raise below.located(error) from error
+        raise below.located(ScenarioError.of(error)) from error
     return found
 
 

@@ -20,8 +20,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from serving.presentation.csv_rows import write_csv
+from serving.presentation.json_text import json_text
 from serving.process.output_folder import make_folder
 from serving.scenario.listen_options import KEYS
+from serving.study.axes import Settings
 from serving.study.code_digest import code_digest
 from serving.study.point import Point, shown
 from serving.study.point_caveats import point_caveats
@@ -49,7 +51,7 @@ class Store:
         self.folder = folder
         self._other_code = _other_code_of(folder / ABOUT)
         (folder / "study.toml").write_text(study.text, encoding="utf-8")
-        (folder / ABOUT).write_text(json.dumps(about(study), indent=1, default=str), encoding="utf-8")
+        (folder / ABOUT).write_text(json_text(about(study), indent=1), encoding="utf-8")
 
     def get(self, key: str) -> Run | None:
         """Return the run of a point that was made before; None if it was not, or not to the end."""
@@ -140,21 +142,25 @@ def caveats_of(findings: list[Finding]) -> str:
 
 
 def about(study: Study) -> dict[str, Any]:
-    """Return what makes a study repeatable: the scenario as it stands, the workload, and the versions of what ran
-    it."""
+    """Return what makes a study repeatable: the scenario as it stands but for its keys, the workload, and the versions
+    of what ran it."""
     return {
         "name": study.name,
         "title": study.title,
-        "scenario": {key: value for key, value in study.scenario.items() if key not in KEYS},
+        "scenario": _without_keys(study.scenario),
         "workload": study.workload.values,
         "axes": study.axes,
-        "variants": study.variants,
+        "variants": {name: _without_keys(settings) for name, settings in study.variants.items()},
         "seeds": study.seeds,
         "targets": study.targets._asdict(),
         "requests": study.requests,
         "versions": {name: version(name) for name in PACKAGES} | {"python": platform.python_version()},
         "code": code_digest(),
     }
+
+
+def _without_keys(settings: Settings) -> Settings:
+    return {name: value for name, value in settings.items() if name not in KEYS}
 
 
 def _uniform(rows: list[Row]) -> list[Row]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from rich.console import Console
 
+from serving.presentation.digits import digits
 from serving.presentation.table import Table
 from serving.study.caveats import caveats
 from serving.study.measures.percentiles import percentile_of
@@ -22,12 +23,12 @@ from serving.study.summary import Row, is_figure
 
 def duration(seconds: float) -> str:
     """Seconds for people."""
-    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1000:.3g} ms"
+    return f"{seconds:.2f} s" if seconds >= 0.9995 else f"{digits(seconds * 1000, 3)} ms"
 
 
 def figure(value: float) -> str:
     """Three digits of a number, and never in scientific notation."""
-    return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
+    return f"{value:,.0f}" if abs(value) >= 999.5 else digits(value, 3)
 
 
 # What a table has of a run's figures: its title and how it is written.

@@ -49,7 +49,7 @@ class Cost:
             below.number("kwh_price", AT_LEAST_0, 0.0),
         )
         below.end()
-        if not (found.node_price or found.device_price or found.kwh_price):
+        if not (found.node_price or any(found.device_prices.values()) or found.kwh_price):
             raise table.error("cost", "says no price: `node_price`, `device_price` or `kwh_price` must be above 0.")
         return found
 
@@ -86,12 +86,14 @@ class Cost:
     def _device_price(self, hardware: str) -> float:
         return self.device_price[hardware] if isinstance(self.device_price, Mapping) else self.device_price
 
+    @property
+    def device_prices(self) -> Mapping[str, float]:
+        """Return the prices of devices, by what they are of."""
+        return self.device_price if isinstance(self.device_price, Mapping) else {"device": self.device_price}
+
     def __str__(self) -> str:
-        node = f"{self.node_price:,g} for a node" if self.node_price else ""
-        prices = (
-            self.device_price.items() if isinstance(self.device_price, Mapping) else [("device", self.device_price)]
-        )
-        devices = [f"{price:,g} for each {name}" for name, price in prices if price]
+        node = f"{self.node_price:,.12g} for a node" if self.node_price else ""
+        devices = [f"{price:,.12g} for each {name}" for name, price in self.device_prices.items() if price]
         bought = [*([node] if node else []), *devices]
         over = f" over {self.years:g} years" if bought else ""
         drawn = f"{self.kwh_price:g} a kWh of what devices draw" + (f" and {self.watts:g} W more" if self.watts else "")

@@ -74,7 +74,8 @@ def _ranked(results: Results, held: list[Row], alone: bool, others: bool) -> str
         "It holds " if alone else f"{'Of the others, ' if others else ''}{places(most)} {_verb(most)} most{within}: "
     )
     also = ""
-    if held[-1] not in most:
+    # How often requests come of which there is but one, nobody can tell.
+    if held[-1] not in most and held_by(least[0]):
         does = "does" if len(least) == 1 else "do"
         ratio = f"{_at_least(most)}{times(held_by(most[0]) / held_by(least[0]))}"
         also = f", {ratio} times what {places(least)} {does}, which {_verb(least)} least"

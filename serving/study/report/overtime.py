@@ -13,6 +13,8 @@ from serving.study.report.answers import AnswerView, ChosenLoad
 from serving.study.report.frames import Columns, bins_of
 from serving.study.report.markup import Picture
 from serving.study.report.svg import drawn, legend, percent
+from serving.study.report.units import listed
+from serving.study.study import Finding
 
 # What a device does, from the bottom: column, words, colour, hatch. AR is blue and SD orange wherever they appear.
 MODES = (
@@ -31,7 +33,7 @@ def modes_picture(view: AnswerView, chosen: list[ChosenLoad]) -> Picture | None:
     chosen = view.few(chosen, MOST)
     if not chosen:
         return None
-    of_each = [bins_of(view.results.folder, each.at.findings[0], FINE) for each in chosen]
+    of_each = [bins_of(view.results.folder, _run_of(each), FINE) for each in chosen]
     title = "What devices did over time"
     svg = drawn("modes", title, 0.75 + 0.95 * len(chosen), lambda canvas: _draw_modes(canvas, chosen, of_each))
     none = "" if any(bins["sd_s"].any() for bins in of_each) else " There is no SD: no step was speculative."
@@ -44,7 +46,7 @@ def experts_picture(view: AnswerView, chosen: list[ChosenLoad]) -> Picture | Non
     chosen = view.few(chosen, MOST)
     if not chosen:
         return None
-    of_each = [bins_of(view.results.folder, each.at.findings[0], COARSE) for each in chosen]
+    of_each = [bins_of(view.results.folder, _run_of(each), COARSE) for each in chosen]
     hits = any(bins["expert_lookups"].any() for bins in of_each)
     title = "Expert hit rate and batch over time" if hits else "Batch over time"
     lines = [_Lines("sequences in a step", _batch, False)]
@@ -76,10 +78,16 @@ def _over(above: Any, below: Any) -> Any:
     return np.divide(above, below, out=np.full(len(above), np.nan), where=below > 0)
 
 
+def _run_of(chosen: ChosenLoad) -> Finding:
+    """Return the run that is shown: of several seeds' the first in which anything was done."""
+    return next(each for each in chosen.at.findings if each.row["steps"])
+
+
 def _whose(view: AnswerView, chosen: list[ChosenLoad]) -> str:
-    """Return in words the run that is shown: one of several seeds'."""
-    seed = chosen[0].at.findings[0].point.seed
-    return view.note(chosen, f"with seed {seed}" if len(view.study.seeds) > 1 else "")
+    """Return in words whose runs are shown."""
+    seeds = list(dict.fromkeys(str(_run_of(each).point.seed) for each in chosen))
+    told = f"with seed{'s' if len(seeds) > 1 else ''} {listed(seeds)}"
+    return view.note(chosen, told if len(view.study.seeds) > 1 else "")
 
 
 def _draw_modes(canvas: Figure, chosen: list[ChosenLoad], of_each: list[Columns]) -> None:

@@ -16,8 +16,6 @@ def repeat(results: Results) -> str:
     """Return the section as HTML."""
     study = results.study
     told = about(study)
-    # A report is passed on: no key goes with it that a scenario may have.
-    told["scenario"] = {name: value for name, value in told["scenario"].items() if name not in KEYS}
     in_small = f" --requests {study.requests}" if study.requests else ""
     law = f" --law {study.law}" if study.law else ""
     version = told["versions"]["foreserve"]
@@ -27,16 +25,16 @@ def repeat(results: Results) -> str:
         "<h2>The exact scenario</h2>"
         + paragraph(f"{command} runs it again; what is not said is as foreserve {version} has it.")
         + f"<h3>{escape(study.name)}.toml</h3>"
-        + verbatim(without_keys(study.text, study.scenario))
+        + verbatim(without_keys(study.text, study.scenario, *study.variants.values()))
         + "<h3>What it comes to, and the versions that ran it</h3>"
         + verbatim("\n".join(lines))
     )
 
 
-def without_keys(text: str, scenario: Mapping[str, Any]) -> str:
-    """Return a study's file, with what its scenario has of keys blotted out wherever it stands between quotes."""
-    for name in KEYS:
-        said = scenario.get(name, ())
+def without_keys(text: str, *settings: Mapping[str, Any]) -> str:
+    """Return a study's file, with what its scenario and its variants have of keys blotted out wherever it stands
+    between quotes: a report is passed on."""
+    for said in (each.get(name, ()) for each in settings for name in KEYS):
         for key in (said,) if isinstance(said, str) else said:
             text = re.sub(rf"""(["']){re.escape(key)}\1""", r"\1***\1", text)
     return text

@@ -106,22 +106,27 @@ def _text(asked: SideBySide, follows: dict[str, bool]) -> str:
     """Return what a study's file would say, so that it can be made again, or changed."""
     title = f"{asked.model} on {', '.join(asked.hardware)}"
     lines = [
-        f"title = {json.dumps(title)}",
+        f"title = {_quoted(title)}",
         'question = "compare"',
-        f"workload = {json.dumps(str(asked.workload.absolute()))}",
+        f"workload = {_quoted(str(asked.workload.absolute()))}",
     ]
     if asked.seeds:
         lines.append(f"seeds = {list(asked.seeds)}")
-    lines += ["", "[scenario]", f"model = {json.dumps(asked.model)}", f"devices = {asked.devices}"]
+    lines += ["", "[scenario]", f"model = {_quoted(asked.model)}", f"devices = {asked.devices}"]
     lines += _slo(asked.targets)
     for name in asked.hardware:
-        lines += ["", f"[variants.{json.dumps(name)}]", f"hardware = {json.dumps(located(name))}"]
+        lines += ["", f"[variants.{_quoted(name)}]", f"hardware = {_quoted(located(name))}"]
         if asked.law != Scenario().law and _obeys_laws(name):
-            lines.append(f"law = {json.dumps(asked.law)}")
+            lines.append(f"law = {_quoted(asked.law)}")
         if follows[name]:
             # As its paper has it; what the others hold they hold by use.
-            lines.append(f"placement = {json.dumps(TOPIC)}")
+            lines.append(f"placement = {_quoted(TOPIC)}")
     return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    """Return a text as TOML has it: as JSON, which may write some letters in halves, and here does not."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _slo(targets: Targets) -> list[str]:

@@ -34,6 +34,12 @@ def test_what_is_described_is_read_back(count: int, system: str, hardware: str, 
     assert parse_entry(described(members), plain, "It") == members
 
 
+def test_a_count_of_thousands_of_digits_is_refused_like_any_other_that_is_too_large() -> None:
+    for count in (0, 257, "9" * 5000):
+        with pytest.raises(FleetError, match="and the count from 1 to 256"):
+            parse_entry(f"{count} x elmoe3d-4gb", DEFAULT, "It")
+
+
 def test_what_an_entry_leaves_out_is_as_in_the_scenario() -> None:
     assert parse_entry("elmoe3d-4gb", DEFAULT, "It") == [Member("elmoe3d", "elmoe3d-4gb", "elastic")]
     assert parse_entry("2 x xpu/elmoe3d-4gb+none", DEFAULT, "It") == [Member("xpu", "elmoe3d-4gb", "")] * 2

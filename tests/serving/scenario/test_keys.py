@@ -114,3 +114,7 @@ def test_what_is_secret_is_not_shown() -> None:
     secret = {name: ("open-sesame",) for name, key in keys_of(Scenario).items() if key.is_secret}
     assert set(secret) == {"api_keys", "admin_keys"}
     assert "open-sesame" not in repr(Scenario(api_keys=("open-sesame",)))
+    for name in secret:
+        with pytest.raises(ScenarioError, match=r"^It must be a list of strings") as wrong:
+            keys_of(Scenario)[name].read("open-sesame", "It")
+        assert "open-sesame" not in str(wrong.value)

@@ -33,6 +33,8 @@ def test_of_the_default_classes_a_stricter_one_comes_sooner() -> None:
         ("chat: ttft=5", "'ttft=5': allowed is ttft_ms=..., tpot_ms=..., priority=..."),
         ("chat: priority=99999999999999999999", "64 bits"),
         ("batch:", "'batch' twice"),
+        ("none: ttft_ms=5", "'none', under which requests without a class are counted"),
+        ("custom:", "'custom', under which"),
     ],
 )
 def test_a_wrong_class_is_refused_in_one_sentence(text: str, said: str) -> None:

@@ -7,11 +7,12 @@ import pytest
 from matplotlib.figure import Figure
 
 from serving.study import load_study, run_study
+from serving.study.point import shown
 from serving.study.report import svg
 from serving.study.report.answer_sentence import answer_sentence
 from serving.study.results import Results
 from serving.study.summary import Row
-from serving.study.terminal_table import FIGURES
+from serving.study.terminal_table import FIGURES, duration
 
 WORKLOAD = """
 [workload]
@@ -116,6 +117,13 @@ MODES = ("fixed-ar", "fixed-sd", "tau", "cost", "of-my-own")
             "targets are kept to its end (give it more `requests`, or a longer `duration_s`). Of the others, tau holds "
             "most: 9 users (0.360 req/s), 3.00 times what fixed-ar does, which holds least.",
         ),
+        (
+            [
+                {"mode": "tau", "load": 4.0, "offered_per_s": 2.0, "limit": "TTFT"},
+                {"mode": "cost", "load": 1.0, "offered_per_s": 0.0, "limit": "TTFT"},
+            ],
+            "tau holds most: 2.00 req/s.",
+        ),
         ([held(9, mode="tau"), {"mode": "cost", "load": 0.0}], "tau holds most: 9 users (0.360 req/s); 1 of 2 com"),
     ],
 )
@@ -169,7 +177,9 @@ def test_a_study_that_is_cut_before_anybody_is_judged_says_what_to_do(tmp_path: 
 
 def test_a_table_has_no_scientific_notation() -> None:
     _, told = FIGURES["j_per_token"]
-    assert [told(joules) for joules in (4.86, 0.9996, 0.01234)] == ["4,860", "1,000", "12.3"]
+    assert [told(joules) for joules in (4.86, 0.9996, 0.01234, 2e-8)] == ["4,860", "1,000", "12.3", "0.00002"]
+    assert [duration(seconds) for seconds in (0.9996, 0.9994, 1e-8)] == ["1.00 s", "999 ms", "0.00001 ms"]
+    assert [shown(load) for load in (12_345.6, 1.83456, 1e-6)] == ["12346", "1.835", "0.000001"]
 
 
 def test_a_study_without_an_answer_says_nothing(tmp_path: Path) -> None:

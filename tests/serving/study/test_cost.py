@@ -139,3 +139,8 @@ def test_all_hardware_has_a_price_and_no_other_has_one(
 def test_an_open_loop_has_no_users_and_a_silent_run_no_tokens() -> None:
     cost = Cost("EUR", 8766.0, 0.0, 1.0, 0.0, 0.0)
     assert cost.figures({"power_w": 5.0, "tokens_per_s": 0.0}, (), None) == {"cost_per_hour": 1.0}
+
+
+def test_prices_are_told_to_the_last_digit() -> None:
+    told = str(Cost("JPY", 1_234_567.0, {"elmoe3d-8gb": 2_345_678.5}, 3.0, 0.0, 0.0))
+    assert told == "Costs are in JPY: 1,234,567 for a node, 2,345,678.5 for each elmoe3d-8gb over 3 years."

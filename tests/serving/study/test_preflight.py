@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from serving.scenario.scenario import BUNDLED_MODEL
+from serving.study import preflight
 from serving.study.spec import load_study
 from serving.usage_error import UsageError
 
@@ -97,6 +98,15 @@ def test_the_search_for_a_run_that_works_is_short(tmp_path: Path) -> None:
         "axes.tau = { from = 1, to = 999 }\naxes.load = { from = 1, to = 999 }\naxes.max_queue = { from = 1, to = 999 }"
     )
     assert said(tmp_path, axes) == ""
+
+
+def test_also_beyond_the_fleets_that_are_loaded_a_contradiction_is_left_to_its_points(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preflight, "MOST_FLEETS", 4)
+    axes = "axes.max_num_seqs = [1, 2, 3, 4]\naxes.kv_tier = ['all', 'fast']\naxes.preemption = ['recompute', 'spill']"
+    assert said(tmp_path, axes) == ""
+    assert "`axes.swap` has 'always'" in said(tmp_path, f"{axes}\naxes.swap = ['auto', 'always']")
 
 
 def test_recorded_routes_that_cannot_be_read_are_told_before_the_first_run(tmp_path: Path) -> None:

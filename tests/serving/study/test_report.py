@@ -1,5 +1,6 @@
 """Is a study's report whole: all that it is to show, of each question, in one file that needs nothing else?"""
 
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -8,13 +9,15 @@ import pytest
 
 from serving.study.report import write_report
 from serving.study.report.pareto import front_of
-from serving.study.report.repeat import without_keys
+from serving.study.report.repeat import repeat, without_keys
 from serving.study.report.units import bound, scale, setting, words
 from serving.study.results import Results
-from serving.study.spec import load_study
+from serving.study.spec import StudyError, load_study
 from serving.study.store import Store
 from serving.study.study import Finding, Inquiry
 from serving.study.summary import COLUMNS, Row
+from serving.workload import load_workload
+from serving.workload.source import Source
 
 WORKLOAD = """
 [workload]
@@ -232,9 +235,57 @@ def test_no_key_of_a_study_is_in_its_report() -> None:
     assert kept == 'scenario = { api_keys = ["***", "***"], admin_keys = [\'***\'] }\ntitle = "sesame street"\n'
 
 
+def test_no_key_of_a_variant_is_in_the_report_or_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "asked.toml"
+    path.write_text(f'question = "sweep"\nvariants.one.api_keys = ["sesame"]\nvariants.two.tau = 3\n{WORKLOAD}')
+    study = load_study(path)
+    told = repeat(Results(study, tmp_path, [], []))
+    assert "sesame" not in told and "***" in told and "tau" in told
+    Store(tmp_path / "out", study)
+    assert "sesame" not in (tmp_path / "out" / "about.json").read_text()
+    path.write_text(f'question = "sweep"\naxes.api_keys = [["sesame"], ["open"]]\n{WORKLOAD}')
+    with pytest.raises(StudyError, match=r"line 2: `axes\.api_keys` is secret") as refused:
+        load_study(path)
+    assert "sesame" not in str(refused.value)
+
+
+def test_what_a_study_is_about_is_told_in_json_that_anything_reads(tmp_path: Path) -> None:
+    """Where nothing is asked, targets have no end, and JSON has no word for that."""
+    path = tmp_path / "asked.toml"
+    path.write_text(f'question = "sweep"\n{WORKLOAD}')
+    Store(tmp_path / "out", load_study(path))
+    told = json.loads((tmp_path / "out" / "about.json").read_text(), parse_constant=pytest.fail)
+    assert told["targets"]["ttft_s"] is None and told["workload"]["requests"] == 25
+
+
 def test_where_all_are_refused_there_is_a_report_without_pictures_of_time(tmp_path: Path) -> None:
     hurried = 'scenario = { slo_classes = ["x: ttft_ms=1"], default_slo = "x" }\n'
     results = reported(tmp_path, f'question = "sweep"\n{SLO}{hurried}axes = {{ devices = [1, 2] }}\n')
     assert results.points["refused"].sum() == len(results.points) * 25
     page = Page((results.folder / "report.html").read_text())
     assert not set(OVER_TIME) & set(page.ids)
+
+
+def test_of_seeds_of_which_the_first_has_all_refused_another_is_shown_over_time(tmp_path: Path) -> None:
+    """Its one request is longer than the context with the first seed, and with the other it is not."""
+    workload = """
+[workload]
+requests = 1
+arrivals = { kind = "constant", rate_per_s = 1 }
+prompt = { kind = "uniform", min = 10, max = 1000 }
+output = 10
+"""
+    long, short = sorted((0, 1), key=lambda seed: -first_prompt(tmp_path, workload, seed))
+    room = (first_prompt(tmp_path, workload, long) + first_prompt(tmp_path, workload, short)) // 2
+    asked = f'question = "sweep"\nseeds = [{long}, {short}]\nscenario.max_model_len = {room}\n'
+    results = reported(tmp_path, asked, workload)
+    assert list(results.points["steps"] > 0) == [False, True]
+    page = Page((results.folder / "report.html").read_text())
+    assert set(OVER_TIME) <= set(page.ids) and f"with seed {short}" in page.words
+
+
+def first_prompt(folder: Path, workload: str, seed: int) -> int:
+    """The tokens of a workload's first prompt with a seed."""
+    path = folder / "workload.toml"
+    path.write_text(workload.replace("[workload]", ""))
+    return next(iter(Source(load_workload(path, seed=seed)))).prompt_tokens

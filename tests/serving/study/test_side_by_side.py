@@ -149,6 +149,13 @@ def test_what_cannot_be_compared_is_refused_in_a_sentence(
     assert not (tmp_path / "out").exists()
 
 
+def test_the_workload_may_lie_in_a_folder_of_any_name(workload: Path, tmp_path: Path) -> None:
+    folder = tmp_path / 'so "called" \U0001f600'
+    folder.mkdir()
+    study = hardware_study(SideBySide(HARDWARE[:2], workload.rename(folder / "w.toml"), "olmoe-1b-7b"), tmp_path)
+    assert study.workload.path == folder / "w.toml"
+
+
 def test_a_workload_that_is_none_is_refused_with_its_line(workload: Path, tmp_path: Path) -> None:
     workload.write_text(WORKLOAD + "prompts = 3\n")
     with pytest.raises(UsageError, match=r"workload.toml, line 6: there is no key `prompts`"):

@@ -133,6 +133,7 @@ def test_mlperfs_targets_are_presets(tmp_path: Path, preset: str) -> None:
             'question = "sweep"\n[scenario]\ntau = 1\nswap = "always"\n',
             ("line 4", "`swap` is 'always'", "only experts that follow topics"),
         ),
+        ('question = "sweep"\n[scenario]\ndraft = "elastik"\n', ("line 3", "'elastik'", "mean elastic")),
         ('question = "sweep"\nscenario = { router = "dice" }\n', ("line 2", "`router` is 'dice'", "least-loaded")),
         ('question = "sweep"\nvariants = { a = { devices = 0 } }\n', ("line 2", "`devices` is 0", "at least 1")),
         ('question = "sweep"\naxes = { tau = 3 }\n', ("line 2", "`axes.tau`", "a list of values")),
@@ -158,8 +159,11 @@ def test_mlperfs_targets_are_presets(tmp_path: Path, preset: str) -> None:
         ('question = "sweep"\nslo = { ttft_p95_ms = 0 }\n', ("`slo.ttft_p95_ms` is 0", "above 0")),
         ('question = "sweep"\nslo = { ttft_p0_ms = 9 }\n', ("`ttft_p0_ms`", "ttft_p95_ms")),
         ('question = "sweep"\npercentiles = [100]\n', ("`percentiles` is 100", "below 100")),
+        ('question = "sweep"\npercentiles = [99.99999]\n', ("`percentiles` is 99.99999", "four decimals")),
+        ('question = "sweep"\npercentiles = [0.00001]\n', ("`percentiles` is 1e-05", "four decimals")),
         ('question = "sweep"\ncost = { node = 1 }\n', ("`node`", "node_price")),
         ('question = "sweep"\ncost = { watts = 1 }\n', ("`cost` says no price", "kwh_price")),
+        ('question = "sweep"\ncost.device_price = { elmoe3d-8gb = 0 }\n', ("`cost` says no price", "kwh_price")),
         (
             'question = "search"\nsearch = { minimise = "cost_per_million_tokens" }\naxes = { tau = [1, 2] }\n',
             ("`search` is about `cost_per_million_tokens`", "no table `cost`"),
@@ -271,6 +275,20 @@ def test_targets_may_be_named_by_what_is_varied(tmp_path: Path, named: str) -> N
 def test_no_figure_has_the_name_of_a_setting() -> None:
     """A column would have one in place of the other."""
     assert not {*COLUMNS, *COSTS} & {*KEYS, "load", "seed", "variant"}
+
+
+def test_what_each_variant_says_of_the_workload_an_axis_need_not(tmp_path: Path) -> None:
+    text = """
+question = "capacity"
+slo.ttft_ms = 900
+axes.workload.output.mean = [5, 50]
+variants.even.workload.arrivals = { kind = "constant", rate_per_s = 2 }
+variants.bursty.workload.arrivals = { kind = "gamma", rate_per_s = 2, cv = 3 }
+"""
+    bare = "[workload]\nrequests = 10\nprompt = 10\noutput.kind = 'exponential'\n"
+    assert len(list(settings_of(load_study(write(tmp_path, text, bare))))) == 4
+    with pytest.raises(WorkloadError, match=r"`workload\.output\.mean` is -1"):
+        load_study(write(tmp_path, text.replace("50]", "-1]"), bare))
 
 
 def test_capacities_of_users_and_of_requests_a_second_are_not_asked_together(tmp_path: Path) -> None:
