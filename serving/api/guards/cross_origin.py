@@ -12,8 +12,9 @@ from starlette.middleware.cors import CORSMiddleware
 
 def allow_origins(app: FastAPI, guards: Any) -> Any:
     """Take the CORS middleware out of `app`; return the ASGI application `guards`, which ends in `app`, within it."""
-    for index, middleware in enumerate(app.user_middleware):
-        if middleware.cls is CORSMiddleware:
-            del app.user_middleware[index]
-            return middleware.cls(guards, *middleware.args, **middleware.kwargs)
+    for middleware in app.user_middleware:
+        kind: Any = middleware.cls
+        if kind is CORSMiddleware:
+            app.user_middleware.remove(middleware)
+            return kind(guards, *middleware.args, **middleware.kwargs)
     return guards
