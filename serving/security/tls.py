@@ -85,6 +85,8 @@ class Identity:
         if ca is not None:
             _check_certificates(ca, "tls_client_ca")
             context.load_verify_locations(cadata=_text_of(ca))
+            # As for gRPC: an authority need not vouch for itself.
+            context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
             context.verify_mode = ssl.CERT_REQUIRED
         return Identity(context, grpc.ssl_server_certificate_configuration([(key, cert)], ca))
 

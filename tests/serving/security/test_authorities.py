@@ -59,3 +59,10 @@ def test_files_may_have_names_in_any_alphabet_between_their_certificates(tmp_pat
         file.write_bytes("# Behörde für Zertifikate, 証明書\n".encode() + file.read_bytes())
     tls = asking(tmp_path)
     assert lets_in(tls, client(tmp_path, root)) and not lets_in(tls, client(tmp_path, trustme.CA()))
+
+
+def test_an_authority_that_another_one_vouches_for_is_enough(tmp_path: Path, root: trustme.CA) -> None:
+    between = root.create_child_ca()
+    (tmp_path / "between.pem").write_bytes(between.cert_pem.bytes())
+    tls = asking(tmp_path, "between.pem")
+    assert lets_in(tls, client(tmp_path, between)) and not lets_in(tls, client(tmp_path, root))
