@@ -121,7 +121,8 @@ class EmulatedCore(UtilityCalls):
         try:
             flight = await self._flight(request, admitted, recorded, sink)
         except BaseException:
-            self._admission.drop(admitted, params.max_tokens)
+            if current_call() is not None:
+                self._admission.drop(admitted, params.max_tokens)
             raise
         finally:
             self._beginning -= 1
