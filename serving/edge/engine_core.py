@@ -235,7 +235,7 @@ class EmulatedCore(UtilityCalls):
     def _admitted(self, request: EngineCoreRequest) -> AdmissionRequest:
         """Return what was said of a request when it was admitted, or is said now of one that had no tokens then."""
         call, params = current_call(), request.sampling_params
-        asked = AdmissionRequest(len(request.prompt_token_ids), params.max_tokens)
+        asked = AdmissionRequest(len(request.prompt_token_ids), params.max_tokens, 1, request.data_parallel_rank)
         if call is None:
             return asked
         # One that had no tokens when it came to another process's edge is admitted by the id inside.
