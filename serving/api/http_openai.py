@@ -19,6 +19,7 @@ from serving.api.guards.body_guard import BodyGuard
 from serving.api.guards.cross_origin import allow_origins
 from serving.api.guards.http_guard import HttpGuard
 from serving.api.guards.queue_guard import IntakeGuard, QueueGuard
+from serving.api.guards.root_path import WithoutRoot, WithRoot
 from serving.api.guards.validation_guard import guard_validation
 from serving.api.http_errors import send_error
 from serving.api.http_load import LoadCount
@@ -127,13 +128,14 @@ class HttpServer:
         is another process."""
         bounds = prepared.scenario
         context, places = engine.model_config.max_model_len, engine.scheduler_config.max_num_queued_reqs
-        counted = LoadCount(BodyGuard(IntakeGuard(app, engine), bounds, context, places))
+        root = app.root_path or ""
+        counted = LoadCount(BodyGuard(IntakeGuard(WithRoot(app, root), engine), bounds, context, places))
         app.state.in_flight = counted.in_flight
         stack: Any = allow_origins(app, CallMiddleware(QueueGuard(counted, engine), engine))
         if core:
             stack = CoreProxy(stack, core, bounds, context, places)
         config = uvicorn.Config(
-            HttpGuard(stack, prepared.access),
+            WithoutRoot(HttpGuard(stack, prepared.access), root),
             http=partial(BoundedProtocol, bounds),  # type: ignore[arg-type]  # called as the class would be
             ws="none",
             # None: to whoever listens to the root logger, as what we say ourselves.

@@ -15,6 +15,7 @@ from serving.drafting.forward import Pool, forward, logits
 from serving.drafting.schemes import ELASTIC, QUANT, RANDOM
 from serving.drafting.tree import DraftTree
 from serving.drafting.weights import Floats, Weights, in_four_bits, in_int8, in_slices, load
+from serving.usage_error import UsageError
 
 DRAFTED_AS: dict[str, Callable[[Floats], Floats]] = {ELASTIC: in_slices, RANDOM: in_slices, QUANT: in_four_bits}
 """The weights that each scheme drafts with."""
@@ -112,9 +113,14 @@ class Drafter:
 @lru_cache(maxsize=4)
 def drafter(token_model: str, scheme: str) -> Drafter:
     """Load the drafter of a token model and a scheme, once for all devices. Raise UsageError for a model of another
-    family."""
+    family, or with weights that don't fall into the groups that are quantised."""
     weights = load(Path(token_model))
-    return Drafter(weights.with_matrices(in_int8), weights.with_matrices(DRAFTED_AS[scheme]))
+    try:
+        return Drafter(weights.with_matrices(in_int8), weights.with_matrices(DRAFTED_AS[scheme]))
+    except ValueError as error:
+        raise UsageError(
+            f"The weights in {token_model} can't be made those of a draft. {error}", "token_model"
+        ) from error
 
 
 def _one_thread() -> AbstractContextManager[Any]:

@@ -77,10 +77,10 @@ def load(folder: Path) -> Weights:
             for name, each in deserialize(path.read_bytes())  # type: ignore[no-untyped-call]  # it has no stubs
         }
         shape, embedding = WeightsShape.of(config), found["embed_tokens.weight"]
+        layers = tuple(layer_of(found, i, shape.experts, JOINING) for i in range(config["num_hidden_layers"]))
+        return Weights(shape, embedding, layers, found["norm.weight"], found.get("lm_head.weight", embedding))
     except (OSError, ValueError, KeyError, SafetensorError) as error:
         raise UsageError(f"{ONLY}; the weights in {folder} can't be read ({error}).", "token_model") from error
-    layers = tuple(layer_of(found, i, shape.experts, JOINING) for i in range(config["num_hidden_layers"]))
-    return Weights(shape, embedding, layers, found["norm.weight"], found.get("lm_head.weight", embedding))
 
 
 def _array(stored: dict[str, Any]) -> Floats:

@@ -24,10 +24,17 @@ def admission_of(scenario: Scenario, keys: Sequence[bytes]) -> Admission:
 
 
 class DepartureFeed(EdgeObserver):
-    """Tells the admission rules which requests have left the queue; `now` is the emulated instant."""
+    """Tells the admission rules which requests have left the queue; `now` is the emulated instant.
+
+    A request without a call came by a front end that has none judged: its key was charged nothing, and gets nothing
+    back.
+    """
 
     def __init__(self, rules: AdmissionRules, now: Callable[[], float]) -> None:
         self._rules, self._now = rules, now
 
     def on_finish(self, flight: Flight) -> None:
-        self._rules.leave(flight.request, flight.made, self._now())
+        if flight.call is None:
+            self._rules.departures.note(self._now())
+        else:
+            self._rules.leave(flight.request, flight.made, self._now())

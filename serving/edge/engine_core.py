@@ -121,7 +121,8 @@ class EmulatedCore(UtilityCalls):
         try:
             flight = await self._flight(request, admitted, recorded, sink)
         except BaseException:
-            self._admission.drop(admitted, params.max_tokens)
+            if current_call() is not None:
+                self._admission.drop(admitted, params.max_tokens)
             raise
         finally:
             self._beginning -= 1
@@ -234,7 +235,7 @@ class EmulatedCore(UtilityCalls):
     def _admitted(self, request: EngineCoreRequest) -> AdmissionRequest:
         """Return what was said of a request when it was admitted, or is said now of one that had no tokens then."""
         call, params = current_call(), request.sampling_params
-        asked = AdmissionRequest(len(request.prompt_token_ids), params.max_tokens)
+        asked = AdmissionRequest(len(request.prompt_token_ids), params.max_tokens, 1, request.data_parallel_rank)
         if call is None:
             return asked
         # One that had no tokens when it came to another process's edge is admitted by the id inside.

@@ -11,12 +11,13 @@ from serving.device.fleet_limits import check_faults, context_held, load_fleet
 from serving.edge.front_ends.rust_front_end import find_binary
 from serving.edge.observation import ObservationOptions
 from serving.recordings.answers import Answers
-from serving.recordings.recording import FILE, read
+from serving.recordings.recording import FILE, Recording, read
 from serving.scenario.scenario import AUTO_TEXT, RUST_FRONT_END, VLLM_TEXT, Scenario, ScenarioError
 from serving.security.access import Access
 from serving.security.api_keys import forget
 from serving.security.tls import Tls
 from serving.token_model.config_file import config_file, context_of
+from serving.token_model.route_format import format_of
 from serving.token_source.front_end_options import check_front_end_options
 from serving.usage_error import UsageError
 
@@ -91,10 +92,20 @@ def answers_of(scenario: Scenario) -> Answers | None:
     folder = config_file(scenario.token_model).parent
     recording = read(path, folder)
     traced = scenario.residency == "trace"
-    if traced and recording.routes is None:
+    return Answers(with_routes(recording, path, scenario.token_model) if traced else recording, routed=traced)
+
+
+def with_routes(recording: Recording, path: Path, token_model: str) -> Recording:
+    """Return a recording with its routes in the format of the token model's. Raise UsageError if it has none of it."""
+    if recording.routes is None:
         without = f"{path} has no routes: it is of a token model without experts"
         raise UsageError(f"`residency` is 'trace', and {without}.", "residency")
-    return Answers(recording, routed=traced)
+    form = format_of(token_model)
+    if not form.fits(recording.routes):
+        chosen = f"{form.routers.top_k} of {form.routers.experts} experts in each of {form.routers.layers} layers"
+        sentence = f"the routes in {path} are of another model than {token_model}, whose routers choose {chosen}"
+        raise UsageError(f"`residency` is 'trace', and {sentence}.", "residency")
+    return replace(recording, routes=recording.routes.astype(form.kind, copy=False))
 
 
 def without_keys(scenario: Scenario) -> Scenario:

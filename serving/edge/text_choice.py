@@ -75,7 +75,9 @@ class TextChoice(EdgeObserver):
     def answer(self, request: Request, params: SamplingParams) -> list[Chunk]:
         """Return the whole recorded text of a request for which `choose` returned True."""
         assert self._answers is not None
-        limits = AnswerLimits(params.min_tokens, params.ignore_eos, set(params.stop_token_ids or ()))
+        # At its end an answer stops for no reason, for vLLM looks for that first.
+        stop_ids = {*(params.stop_token_ids or ())} - {params.eos_token_id}
+        limits = AnswerLimits(params.min_tokens, params.ignore_eos, stop_ids)
         return self._answers.answer(request, limits)
 
     def on_begin(self, flight: Flight) -> None:

@@ -61,7 +61,8 @@ class Answers:
             start, end, finished = spans[at % len(spans)]
             at += 1
             length = len(places) + end - start
-            if finished and not limits.ignore_eos and limits.min_tokens < length <= request.max_tokens:
+            ends = finished and (not limits.ignore_eos or self._tokens[end - 1] in limits.stop_ids)
+            if ends and limits.min_tokens < length <= request.max_tokens:
                 return places + list(range(start, end)), True
             # A longer answer leaves out the token that ended this one.
             places += range(start, end - 1 if finished and end - start > 1 else end)

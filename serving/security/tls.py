@@ -84,7 +84,9 @@ class Identity:
         _load_chain(context, files)
         if ca is not None:
             _check_certificates(ca, "tls_client_ca")
-            context.load_verify_locations(cadata=ca.decode("ascii"))
+            context.load_verify_locations(cadata=_text_of(ca))
+            # As for gRPC: an authority need not vouch for itself.
+            context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
             context.verify_mode = ssl.CERT_REQUIRED
         return Identity(context, grpc.ssl_server_certificate_configuration([(key, cert)], ca))
 
@@ -221,9 +223,14 @@ def _stamp(name: str) -> tuple[int, ...] | None:
 
 def _check_certificates(pem: bytes, option: str) -> None:
     try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_verify_locations(cadata=pem.decode("ascii"))
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_verify_locations(cadata=_text_of(pem))
     except (ssl.SSLError, ValueError) as error:
         raise Unusable(option, "has no certificate in PEM") from error
+
+
+def _text_of(pem: bytes) -> str:
+    """Return PEM as `ssl` takes it, in ASCII: what stands between certificates, such as names, may be anything."""
+    return pem.decode("latin-1").encode("ascii", "replace").decode()
 
 
 def _load_chain(context: ssl.SSLContext, files: Files) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from device_model.experts.route_map import Routers
 from device_model.specs.hf_config import read_config
@@ -19,11 +20,20 @@ class RouteFormat:
 
     routers: Routers
 
+    @property
+    def kind(self) -> type[np.uint8] | type[np.uint16]:
+        """The type of an expert's id."""
+        return np.uint8 if self.routers.experts <= UINT8_EXPERTS else np.uint16
+
+    def fits(self, ids: NDArray[np.integer]) -> bool:
+        """Tell whether expert ids [tokens, layers, top_k] are of these routers."""
+        layers, experts, top_k = self.routers
+        return ids.shape[1:] == (layers, top_k) and bool(ids.max(initial=0) < experts)
+
     def read(self, routes: bytes) -> IntArray:
         """Return expert ids [tokens, layers, top_k]. Raise ValueError if the bytes are not of this format."""
-        kind = np.uint8 if self.routers.experts <= UINT8_EXPERTS else np.uint16
         shape = (-1, self.routers.layers, self.routers.top_k)
-        ids = np.frombuffer(routes, dtype=kind).reshape(shape).astype(np.int64)
+        ids = np.frombuffer(routes, dtype=self.kind).reshape(shape).astype(np.int64)
         if ids.size and ids.max() >= self.routers.experts:
             raise ValueError(f"there is no expert {ids.max()}: {self.routers.experts} are there")
         return ids

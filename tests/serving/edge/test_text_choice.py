@@ -8,10 +8,11 @@ from vllm.sampling_params import RepetitionDetectionParams, StructuredOutputsPar
 
 from serving.call import Call
 from serving.edge.text_choice import HEADER, NEUTRAL, TextChoice, least_tokens, needs_model
-from serving.recordings.answers import Answers
+from serving.recordings.answers import STOP, Answers
 from serving.recordings.recording import FILE, read
 from serving.recordings.source_load import SourceLoad
 from serving.scenario.scenario import AUTO_TEXT, BUNDLED_MODEL, RECORDED_TEXT, VLLM_TEXT
+from serving.types import Request
 
 NEEDS: dict[str, Any] = {
     "seed": 3,
@@ -133,3 +134,13 @@ def test_what_it_has_told_is_forgotten_with_it(answers: Answers) -> None:
 )
 def test_an_answer_has_so_many_tokens_at_least(said: dict[str, Any], least: int) -> None:
     assert least_tokens(SamplingParams(**said)) == least
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_an_answer_ends_at_its_end_for_no_other_reason_unless_that_is_ignored(answers: Answers, ignored: bool) -> None:
+    end = 2  # as the bundled model's config.json has it
+    params = SamplingParams(max_tokens=4096, stop_token_ids=[end], ignore_eos=ignored)
+    params.update_from_generation_config({}, end)
+    chunks = choice(RECORDED_TEXT, answers).answer(Request("r", 0.0, 5, 4096), params)
+    assert chunks[-1].tokens == [end] and len(chunks) < 4096
+    assert (chunks[-1].finish, chunks[-1].stop_reason) == (STOP, end if ignored else None)

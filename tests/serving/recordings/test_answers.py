@@ -77,6 +77,11 @@ def test_it_stops_at_a_token_that_is_named_and_not_too_soon(answers: Answers) ->
     assert tokens_of(chunks) == [11, 12, 13]
 
 
+def test_who_ignores_the_end_and_names_its_token_stops_there(answers: Answers) -> None:
+    chunks = answers.answer(asked("law", 0, 100), AnswerLimits(ignore_eos=True, stop_ids=[END]))
+    assert (tokens_of(chunks), chunks[-1].finish, chunks[-1].stop_reason) == ([11, 12, 13, END], STOP, END)
+
+
 @given(
     topic=st.sampled_from(["", "law", "math", "cs"]),
     seed=st.integers(0, 2**63),
