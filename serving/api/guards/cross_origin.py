@@ -12,9 +12,9 @@ from starlette.middleware.cors import CORSMiddleware
 
 def allow_origins(app: FastAPI, guards: Any) -> Any:
     """Take the CORS middleware out of `app`; return the ASGI application `guards`, which ends in `app`, within it."""
-    for middleware in app.user_middleware:
-        kind: Any = middleware.cls
-        if kind is CORSMiddleware:
-            app.user_middleware.remove(middleware)
-            return kind(guards, *middleware.args, **middleware.kwargs)
+    added: list[Any] = app.user_middleware
+    for middleware in added:
+        if middleware.cls is CORSMiddleware:
+            added.remove(middleware)
+            return CORSMiddleware(guards, *middleware.args, **middleware.kwargs)
     return guards
