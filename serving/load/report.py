@@ -89,8 +89,8 @@ class Report:
         modelled = self.fidelity.modelled if self.fidelity else {}
         # Of a call, clients get nothing before the server has read its name: only its end is when the last token comes.
         # Of what was broken off, devices count an end too, and clients have none.
-        others = {"e2e": self.summary.cancelled}
-        return {name: modelled[name] for name in modelled if not others.get(name, self.summary.calls_asked)}
+        ends, others = not self.summary.cancelled, not self.summary.calls_asked
+        return {name: found for name, found in modelled.items() if (ends if name == "e2e" else others)}
 
     def _slower(self, tails: Collection[TailRefusal]) -> str:
         """Say at which speed the host should keep up with tails: of a lower one its busy moments are fewer, too."""

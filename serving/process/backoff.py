@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 FREE_RESTARTS = 3
-LEAST_S, MOST_S, DOUBLINGS = 0.5, 16.0, 5
+LEAST_S, DOUBLINGS = 0.5, 5
+MOST_S = LEAST_S * 2.0**DOUBLINGS
 GIVEN_UP = 8
 STEADY_S = 2.0
 
@@ -35,7 +36,7 @@ class Backoff:
         if beyond <= 0:
             return 0.0
         # What fails for a night has failed more often than a number can be doubled.
-        return min(MOST_S, LEAST_S * 2.0 ** min(beyond - 1, DOUBLINGS))
+        return LEAST_S * 2.0 ** min(beyond - 1, DOUBLINGS)
 
     @property
     def given_up(self) -> bool:
