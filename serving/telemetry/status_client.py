@@ -41,8 +41,9 @@ def fetch_history(
 def _fetched(url: str, what: str, kind: type[T], api_key: str | None, verify: ssl.SSLContext | bool) -> T:
     try:
         # Straight, whatever proxy the environment names, as `foreserve load` asks.
-        with httpx.Client(trust_env=False, timeout=TIMEOUT_S, verify=verify) as client:
-            answer = client.get(f"{url}/foreserve/v1/{what}", headers=bearer(api_key))
+        answer = httpx.get(
+            f"{url}/foreserve/v1/{what}", headers=bearer(api_key), timeout=TIMEOUT_S, verify=verify, trust_env=False
+        )
     except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
         raise Unreachable(
             f"Nothing answers at {url} ({error}): is `foreserve serve` up, and is that its port?"
