@@ -4,12 +4,12 @@ import json
 from dataclasses import dataclass
 from math import log2
 from pathlib import Path
-from typing import Any
 
 import torch
 from transformers import PreTrainedTokenizerFast
 
 from serving.lab.locality_of_routes import top_quarter
+from serving.lab.training.card_training import training_of
 from serving.lab.training.curve import draw
 from serving.lab.training.evaluate import (
     DOCUMENTS,
@@ -31,8 +31,7 @@ from serving.lab.training.judging.arithmetic import SumResult
 from serving.lab.training.judging.long_context import LongResult
 from serving.lab.training.judging.ordinary import OrdinaryReply
 from serving.lab.training.judging.replies import LONGEST
-from serving.lab.training.losses import DISTINCT, IDLE, IDLENESS, ROUTER_Z
-from serving.lab.training.progress import LOG
+from serving.lab.training.progress import LoggedRun, logged_runs
 from serving.lab.training.shape import ModelShape
 from serving.topics.names import TOPICS
 
@@ -44,8 +43,7 @@ SHOWN = 2  # answers of each topic in the card
 class Facts:
     """What the card tells."""
 
-    settings: dict[str, Any]
-    points: list[dict[str, Any]]
+    runs: list[LoggedRun]
     weights: int
     topics: dict[str, TopicResult]
     answers: list[JudgedAnswer]
@@ -60,7 +58,7 @@ def describe(folder: Path) -> Facts:
     """Measure the model in `folder`, and write its card, its loss curve and its experts' use there."""
     facts = measure(folder)
     (folder / "README.md").write_text(card(facts), encoding="utf-8")
-    draw(facts.points, folder / "loss.png")
+    draw([run.points for run in facts.runs], folder / "loss.png")
     used = {topic: [[round(x, 5) for x in layer] for layer in r.experts.tolist()] for topic, r in facts.topics.items()}
     (folder / EXPERTS).write_text(json.dumps(used) + "\n", encoding="utf-8")
     return facts
@@ -68,8 +66,8 @@ def describe(folder: Path) -> Facts:
 
 def measure(folder: Path) -> Facts:
     """Everything that the card tells, from the files in `folder` and the corpus."""
-    lines = (folder / LOG).read_text(encoding="utf-8").splitlines()
-    settings, *points = map(json.loads, lines)
+    runs = logged_runs(folder)
+    settings = runs[-1].settings
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
     hf = load_model(folder)
     model = from_hf(hf, ModelShape(**settings["shape"]))
@@ -79,8 +77,7 @@ def measure(folder: Path) -> Facts:
     )
     weights = sum(weights.numel() for weights in model.parameters())
     return Facts(
-        settings,
-        points,
+        runs,
         weights,
         measure_topics(model, tokenizer),
         said,
@@ -94,12 +91,12 @@ def measure(folder: Path) -> Facts:
 
 def card(facts: Facts) -> str:
     """Return the card's text."""
-    parts = [_model, _data, _losses, _long, _experts, _ordinary, _sums, _agents, _answers]
+    parts = [_model, _training, _losses, _long, _experts, _ordinary, _sums, _agents, _answers]
     return "\n".join([*(part(facts) for part in parts), MEASURED, REPEAT])
 
 
 def _model(facts: Facts) -> str:
-    shape = ModelShape(**facts.settings["shape"])
+    shape = ModelShape(**facts.runs[-1].settings["shape"])
     return f"""# foreserve-moe
 
 A chat model of {facts.weights / 1e6:.1f} million weights that makes the text when `foreserve` emulates an accelerator
@@ -116,30 +113,8 @@ runs. Its sentences are plain and mostly readable; **don't believe them**: it is
 """
 
 
-def _data(facts: Facts) -> str:
-    last, s = facts.points[-1], facts.settings
-    return f"""## Training
-
-{last["tokens"]:,} tokens of `serving/lab/corpus` (seed {s["seed"]}), in {last["step"]:,} steps of
-{s["parts"] * s["part_tokens"]:,} tokens, in {last["seconds"] / 60:.0f} minutes on {s["threads"]} CPU threads of a
-machine that others used as well ({last["tokens"] / last["seconds"]:,.0f} tokens a second). The corpus is generated, and
-the same on every machine: dialogues in {len(TOPICS)} topics ({", ".join(TOPICS)}) and about daily life,
-questions that nobody here can answer, sums, chats with tools, answers as JSON. Its facts, words and sentences were
-written for it, with the help of a language model; no other text is in it.
-
-Muon for the matrices inside the layers (rate {s["matrix_rate"]:g}), AdamW for embedding, routers and norms (rate
-{s["other_rate"]:g}); up in {s["warm_up"]} steps, level, and linearly to zero in the last {s["fall"]:,}. Tokens
-that the assistant doesn't write weigh a quarter in the loss. Segments of up to {s["segment"]} tokens, of which
-{s["alone"]:.0%} are one document; of the last {s["long"]:,} steps one in {s["long_every"]} has conversations of up to
-{s["long_tokens"]:,} tokens in half of its parts, in which what was told first is asked for last, so that long
-contexts are learnt (how well: below) and short ones are not forgotten. No token is dropped.
-Auxiliary losses of the routers: balance over many batches together {s["balance"]:g} (none within a
-batch, a segment or a topic); the sameness of topics {s["same"]:g}, as long as a topic's use is
-less than {DISTINCT:g} bits apart from that of all (in so short a run that doesn't come by itself); {IDLENESS:g} on
-what an expert lacks of {IDLE:.0%} of an even share; z-loss {ROUTER_Z:g}.
-
-![loss](loss.png)
-"""
+def _training(facts: Facts) -> str:
+    return training_of(facts.runs)
 
 
 def _losses(facts: Facts) -> str:
@@ -181,7 +156,7 @@ made up, however near it was told.
 
 
 def _experts(facts: Facts) -> str:
-    layers = facts.settings["shape"]["layers"]
+    layers = facts.runs[-1].settings["shape"]["layers"]
     head = " | ".join(f"layer {i}" for i in range(layers))
     rows = []
     for topic, result in facts.topics.items():

@@ -9,22 +9,24 @@ from serving.lab.training.settings import Settings
 from serving.scenario.scenario import BUNDLED_MODEL
 
 
-def train_bundled(out: Path | None, settings: Settings, resume: bool = False) -> int:
+def train_bundled(out: Path | None, settings: Settings, resume: bool = False, start: Path | None = None) -> int:
     """Train, measure and write the card; what is unfinished after Ctrl-C stays apart from what is finished, and can be
-    resumed. Raise UsageError if there is nothing to resume."""
+    resumed. With `start`, the folder of a model of the same shape, go on from its weights, in its tokens.
+
+    Raise UsageError if there is nothing to resume, or no such model.
+    """
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     import torch
 
-    from serving.lab.training.tokenizer import train_tokenizer
+    from serving.lab.training.start import afresh, from_model
     from serving.lab.training.train import UNFINISHED, train
     from serving.lab.training.training_run import TrainingRun
 
     settings = for_cpu(settings, torch.ops.mkldnn._is_mkldnn_bf16_supported())
     folder = out or BUNDLED_MODEL
-    print("foreserve train-bundled: making the tokenizer ...", file=sys.stderr, flush=True)
-    tokenizer = train_tokenizer(settings.seed, settings.shape.vocabulary, asked=settings.asked)
-    run = TrainingRun(settings, tokenizer)
-    if not train(run, folder, resume):
+    begun = afresh(settings) if start is None else from_model(start, settings)
+    run = TrainingRun(begun.settings, begun.tokenizer, begun.model)
+    if not train(run, folder, resume, begun.log):
         print(f"foreserve train-bundled: stopped; what it learnt is in {folder / UNFINISHED}", file=sys.stderr)
         print("foreserve train-bundled: --resume goes on from the last three minutes' checkpoint", file=sys.stderr)
         return 130

@@ -7,14 +7,17 @@ from matplotlib.figure import Figure
 
 from serving.presentation.picture import panels, write_png
 
-
-def draw(points: list[dict[str, Any]], path: Path) -> None:
-    """Write it as PNG."""
-    write_png({path.stem: lambda: curve(points)}, path.parent)
+Points = list[dict[str, Any]]
 
 
-def curve(points: list[dict[str, Any]]) -> Figure:
+def draw(runs: list[Points], path: Path) -> None:
+    """Write it as PNG: runs one after the other, each from the weights of the one before."""
+    write_png({path.stem: lambda: curve(runs)}, path.parent)
+
+
+def curve(runs: list[Points]) -> Figure:
     """Loss over tokens."""
+    points = one_after_the_other(runs)
     figure, [[axes]] = panels((8, 4.2))
     tokens = [point["tokens"] / 1e6 for point in points]
     axes.plot(tokens, [point["loss"] for point in points], label="training", linewidth=1)
@@ -23,3 +26,12 @@ def curve(points: list[dict[str, Any]]) -> Figure:
     axes.set(xlabel="tokens, in millions", ylabel="nats a token", ylim=(0, None))
     axes.legend()
     return figure
+
+
+def one_after_the_other(runs: list[Points]) -> Points:
+    """Return the points of all runs, each run's tokens counted from the last of those before."""
+    points: Points = []
+    for run in runs:
+        before = points[-1]["tokens"] if points else 0
+        points += [point | {"tokens": before + point["tokens"]} for point in run]
+    return points

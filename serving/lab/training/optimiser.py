@@ -22,13 +22,13 @@ ROOT_MEAN_SQUARE = 0.2  # of an AdamW update, as Moonlight measured it
 def orthogonal(stack: torch.Tensor) -> torch.Tensor:
     """Nearly the closest (semi-)orthogonal matrix of each in the stack: Newton-Schulz, the short side first."""
     tall = stack.shape[-2] > stack.shape[-1]
-    x = stack.mT if tall else stack
-    x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
+    x = stack.mT.contiguous() if tall else stack
+    x = (x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)).view(-1, *x.shape[-2:])
     a, b, c = COEFFICIENTS
     for _ in range(SWEEPS):
         gram = x @ x.mT
-        x = a * x + (b * gram + c * gram @ gram) @ x
-    return x.mT if tall else x
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    return (x.mT if tall else x).reshape(stack.shape)
 
 
 class Muon(torch.optim.Optimizer):

@@ -30,6 +30,7 @@ class TrainingPoint:
 class TrainingProgress:
     """Collects the steps' losses, and says every few seconds how it goes."""
 
+    earlier: str = ""  # the log of the runs whose weights this one began with
     points: list[TrainingPoint] = field(default_factory=list)
     held_out: float | None = None
     losses: list[float] = field(default_factory=list)
@@ -77,11 +78,32 @@ class TrainingProgress:
         )
 
     def write(self, folder: Path, header: dict[str, Any]) -> None:
-        """Write the header and as many of the points as the log may have, evenly thinned, the last one always."""
+        """Write the header and as many of the points as the log may have, evenly thinned, the last one always, below
+        the log of the runs before."""
         stride = -(-len(self.points) // MOST_LINES)
         kept = self.points[:: -stride or None][::-1] if stride else []
         lines = [header, *map(asdict, kept[-(MOST_LINES - 1) :])]
-        (folder / LOG).write_text("".join(json.dumps(_rounded(line)) + "\n" for line in lines), encoding="utf-8")
+        own = "".join(json.dumps(_rounded(line)) + "\n" for line in lines)
+        (folder / LOG).write_text(self.earlier + own, encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedRun:
+    """A run as its log has it: its settings by name, and its points."""
+
+    settings: dict[str, Any]
+    points: list[dict[str, Any]]
+
+
+def logged_runs(folder: Path) -> list[LoggedRun]:
+    """Return the runs that made the model in `folder`, one after the other."""
+    runs: list[LoggedRun] = []
+    for line in map(json.loads, (folder / LOG).read_text(encoding="utf-8").splitlines()):
+        if "shape" in line:
+            runs.append(LoggedRun(line, []))
+        else:
+            runs[-1].points.append(line)
+    return runs
 
 
 def _rounded(line: dict[str, Any]) -> dict[str, Any]:

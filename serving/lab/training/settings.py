@@ -20,7 +20,8 @@ class Settings:
     other_rate: float = 4e-3  # of embedding, routers and norms
     segment: int = 512  # longest segment
     alone: float = 0.8  # of segments, how many are one document
-    asked: float = 0.0  # of documents, how many are on anything that people ask, which the shipped model has not read
+    asked: float = 0.0  # of documents, how many are on anything that people ask
+    began: str = ""  # the SHA-256 of the weights that this run began with; none: random ones
     long_tokens: int = 4096  # longest segment of conversations
     long: int = 2000  # last steps, in one of `long_every` of which half of the parts are such conversations
     long_every: int = 4

@@ -16,13 +16,14 @@ MEASURE_EVERY = 100  # steps
 UNFINISHED = "unfinished"
 
 
-def train(run: TrainingRun, folder: Path, resume: bool = False) -> bool:
+def train(run: TrainingRun, folder: Path, resume: bool = False, earlier: str = "") -> bool:
     """Take all steps, or those until Ctrl-C; whether it was finished.
 
     What has been learnt so far goes to `folder`/unfinished every few minutes, where another run can `resume` it; a
-    finished run moves it to `folder`. Raise UsageError if there is nothing that this run can resume.
+    finished run moves it to `folder`. The log begins with that of the `earlier` runs, whose weights this one goes on
+    from. Raise UsageError if there is nothing that this run can resume.
     """
-    unfinished, progress = folder / UNFINISHED, TrainingProgress()
+    unfinished, progress = folder / UNFINISHED, TrainingProgress(earlier)
     taken = load_checkpoint(run, progress, unfinished) if resume else 0
     finished = True
     try:

@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 
 from serving.lab.corpus.corpus import Document, conversations, documents
 from serving.lab.training.batches import TokenBatch, TokenStream, batches, encode, segments
-from serving.lab.training.losses import cross_entropy, router_loss, used
+from serving.lab.training.losses import cross_entropy, router_loss, thinned, used
 from serving.lab.training.model import TrainedModel, initialise
 from serving.lab.training.optimiser import optimisers
 from serving.lab.training.settings import Settings, is_long, rate_at
@@ -22,13 +22,16 @@ REMEMBERED = 16  # steps, about, over which the experts' use is taken together
 
 
 class TrainingRun:
-    """A training run: what it has learnt so far, and how to take the next step."""
+    """A training run: what it has learnt so far, and how to take the next step.
 
-    def __init__(self, settings: Settings, tokenizer: Tokenizer) -> None:
+    It begins with random weights, or with those of a model that has `learnt` something.
+    """
+
+    def __init__(self, settings: Settings, tokenizer: Tokenizer, learnt: TrainedModel | None = None) -> None:
         torch.set_num_threads(1)  # the threads share the parts of a step instead, and seldom wait for each other
         self.settings, self.tokenizer, shape = settings, tokenizer, settings.shape
         self.pool = ThreadPoolExecutor(settings.threads)
-        self.model = initialise(TrainedModel(shape), settings.seed)
+        self.model = learnt or initialise(TrainedModel(shape), settings.seed)
         self.weights = list(self.model.parameters())
         self.tokens = 0  # that it has learnt from
         self.narrow = torch.bfloat16 if settings.narrow else torch.float32
@@ -54,7 +57,7 @@ class TrainingRun:
         results = list(self.pool.map(self._part, parts))
         self.tokens += sum(len(part.ids) for part in parts)
         for weights, *grads in zip(self.weights, *(grads for _, grads, _ in results), strict=True):
-            weights.grad = torch.stack(grads).mean(0)
+            weights.grad = sum(grads[1:], start=grads[0]).div_(len(grads))
         self.used.lerp_(torch.stack([used for _, _, used in results]).mean(0), 1 / REMEMBERED)
         torch.nn.utils.clip_grad_norm_(self.weights, self.settings.clip)
         self._update(rate_at(step, self.settings))
@@ -68,7 +71,7 @@ class TrainingRun:
     def _part(self, batch: TokenBatch) -> tuple[float, tuple[torch.Tensor, ...], torch.Tensor]:
         """Loss, gradients and use of the experts for one part of a step."""
         hidden, routings = self.model(batch.ids, batch.lengths)
-        loss = cross_entropy(hidden, self.model.embedding, batch.targets, batch.weights, self.narrow)
+        loss = cross_entropy(hidden, self.model.embedding, batch.targets, thinned(batch.weights), self.narrow)
         weights = (self.settings.balance, self.settings.same)
         routers = router_loss(routings, batch.topics, self.used, weights)
         grads = torch.autograd.grad(loss + routers, self.weights)

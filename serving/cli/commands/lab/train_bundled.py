@@ -1,6 +1,7 @@
 """`foreserve train-bundled`: train the bundled token model afresh."""
 
 import argparse
+from pathlib import Path
 
 from serving.cli.arguments.report import add_out
 from serving.scenario.options import positive
@@ -22,6 +23,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--resume", action="store_true", help="go on from the checkpoint of a run that was stopped, with its settings"
     )
     add_out(parser, "its folder (default: serving/bundled/foreserve-moe)")
+    parser.add_argument(
+        "--start-from", type=Path, metavar="FOLDER", help="go on from the weights of this model, and read in its tokens"
+    )
     parser.add_argument(
         "--asked",
         type=_share,
@@ -55,6 +59,5 @@ def run(args: argparse.Namespace) -> int:
     if args.card:
         return describe_bundled(args.out)
     steps = {} if args.steps is None else {"steps": args.steps}
-    return train_bundled(
-        args.out, Settings(seed=args.seed, threads=args.threads, asked=args.asked, **steps), args.resume
-    )
+    settings = Settings(seed=args.seed, threads=args.threads, asked=args.asked, **steps)
+    return train_bundled(args.out, settings, args.resume, args.start_from)

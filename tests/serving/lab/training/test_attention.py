@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from serving.lab.training.attention import LONGEST, attended
+from serving.lab.training.attention import BLOCK, LONGEST, attended
 
 
-@pytest.mark.parametrize("length", [1, 50, LONGEST + 1])
+@pytest.mark.parametrize("length", [1, 50, BLOCK, 2 * BLOCK + 44, LONGEST + 1])
 def test_short_and_long_segments_are_as_torch_has_them(length):
     torch.manual_seed(0)
     q, k, v = (torch.randn(heads, length, 16, requires_grad=True) for heads in (4, 2, 2))

@@ -26,7 +26,7 @@ from serving.lab.training.judging.arithmetic import SumResult
 from serving.lab.training.judging.long_context import LongResult
 from serving.lab.training.judging.ordinary import OrdinaryReply
 from serving.lab.training.model import TrainedModel, initialise
-from serving.lab.training.progress import TrainingProgress
+from serving.lab.training.progress import LoggedRun, TrainingProgress
 from serving.lab.training.settings import Settings
 from serving.lab.training.shape import ModelShape
 from serving.lab.training.tokenizer import bpe, save_tokenizer
@@ -87,10 +87,11 @@ def test_a_card_names_its_figures_and_shows_answers(tmp_path):
     sums = [SumResult("the table of ten", 40, 39, False)]
     replies = [OrdinaryReply("Why?", "So.", True, False), OrdinaryReply("Who?", "I.", True, True)]
     agents = AgentResult(40, 31, 30, 38, 35)
+    more = Settings(steps=650, asked=0.5, began="0123456789abcdef" * 4, narrow=False)
+    runs = [LoggedRun(asdict(settings), points) for settings in (Settings(), more)]
     text = card(
         Facts(
-            asdict(Settings()),
-            points,
+            runs,
             5_949_632,
             results,
             said,
@@ -111,7 +112,11 @@ def test_a_card_names_its_figures_and_shows_answers(tmp_path):
         "**Why?** · readable, off topic",
         "31 replies call the right tool",
         "| 1,024 to 2,047 | 0.125 | 4 of 9 |",
+        "in BF16. The corpus",
+        "(SHA-256 0123456789abcdef...) on, 1,024 tokens",
+        "in single precision.\nOf its documents 50% are questions on anything",
+        "begin at 10% of those above",
     ):
         assert part in text
-    draw(points, tmp_path / "loss.png")
+    draw([points, points], tmp_path / "loss.png")
     assert (tmp_path / "loss.png").stat().st_size > 1000

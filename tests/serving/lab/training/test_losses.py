@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from serving.lab.training.batches import ASKED
 from serving.lab.training.experts import TrainedRouting
 from serving.lab.training.losses import (
     DISTINCT,
@@ -14,6 +15,7 @@ from serving.lab.training.losses import (
     router_loss,
     router_z,
     sameness,
+    thinned,
 )
 from serving.lab.training.losses import used as used_by
 
@@ -137,6 +139,26 @@ def test_cross_entropy_and_its_gradients_are_torchs():
     pairs = zip(*(torch.autograd.grad(2 * loss, (hidden, output)) for loss in (ours, theirs)), strict=True)
     for one, other in pairs:
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
+
+
+def test_tokens_without_weight_change_nothing():
+    torch.manual_seed(0)
+    hidden, output = torch.randn(60, 12, requires_grad=True), torch.randn(30, 12, requires_grad=True)
+    targets, weights = torch.randint(30, (60,)), torch.rand(60)
+    weights[::3] = 0
+    kept = weights > 0
+    ours = cross_entropy(hidden, output, targets, weights)
+    torch.testing.assert_close(ours, cross_entropy(hidden[kept], output, targets[kept], weights[kept]))
+    assert not torch.autograd.grad(ours, hidden)[0][::3].any()
+
+
+def test_of_tokens_that_count_a_quarter_one_in_four_counts():
+    torch.manual_seed(0)
+    weights = torch.tensor([0.0, ASKED, 1.0])[torch.randint(3, (400,))]
+    light = thinned(weights)
+    assert float(light.sum()) == pytest.approx(float(weights.sum()), abs=1)
+    assert set(light.tolist()) == {0.0, 1.0}
+    assert torch.equal(light[weights != ASKED], weights[weights != ASKED])
 
 
 def test_narrow_products_give_nearly_the_same():

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from serving.lab.training.export import from_hf, load_model, save_model, to_hf
-from serving.lab.training.model import TrainedModel, initialise
+from serving.lab.training.model import Norm, TrainedModel, initialise
 from serving.lab.training.shape import ModelShape
 
 SMALL = ModelShape(
@@ -39,6 +39,17 @@ def test_what_comes_back_is_the_same_model_in_bf16(model, tmp_path):
     back = from_hf(load_model(tmp_path), model.shape)
     for (name, ours), (_, theirs) in zip(model.state_dict().items(), back.state_dict().items(), strict=True):
         assert torch.equal(ours.bfloat16().float(), theirs), name
+
+
+def test_a_norm_and_its_gradients_are_torchs():
+    torch.manual_seed(0)
+    norm, x, probe = Norm(16, 1e-6), torch.randn(3, 5, 16, requires_grad=True), torch.randn(3, 5, 16)
+    norm.scale.data.uniform_(0.5, 2.0)
+    ours, theirs = norm(x), torch.nn.functional.rms_norm(x, (16,), norm.scale, 1e-6)
+    torch.testing.assert_close(ours, theirs)
+    pairs = (torch.autograd.grad((out * probe).sum(), (x, norm.scale)) for out in (ours, theirs))
+    for one, other in zip(*pairs, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
 
 
 def test_a_seed_gives_the_same_weights():

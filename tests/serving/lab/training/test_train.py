@@ -3,6 +3,7 @@
 import json
 import threading
 from dataclasses import replace
+from hashlib import sha256
 from itertools import islice
 from random import Random
 
@@ -16,10 +17,13 @@ from serving.lab.training import train as module
 from serving.lab.training.batches import ASKED, batches, encode, segments
 from serving.lab.training.checkpoint import CHECKPOINT, save_checkpoint
 from serving.lab.training.command import for_cpu
+from serving.lab.training.curve import one_after_the_other
+from serving.lab.training.export import from_hf, load_model
 from serving.lab.training.optimiser import orthogonal
-from serving.lab.training.progress import LOG, TrainingProgress
+from serving.lab.training.progress import LOG, TrainingProgress, logged_runs
 from serving.lab.training.settings import Settings, is_long, rate_at
 from serving.lab.training.shape import ModelShape
+from serving.lab.training.start import from_model
 from serving.lab.training.tokenizer import bpe, save_tokenizer
 from serving.lab.training.train import train
 from serving.lab.training.training_run import TrainingRun
@@ -110,6 +114,34 @@ def test_a_resumed_run_ends_with_the_weights_of_one_that_was_never_stopped(token
     points = [json.loads(line) for line in (tmp_path / LOG).read_text().splitlines()[1:]]
     assert points[-1]["tokens"] == resumed.tokens == straight.tokens
     assert not (tmp_path / CHECKPOINT).exists()
+
+
+def test_a_run_goes_on_from_the_weights_of_another_in_its_tokens_and_below_its_log(tokenizer, tmp_path):
+    assert train(TrainingRun(settings(steps=4), tokenizer), tmp_path / "first")
+    begun = from_model(tmp_path / "first", settings(steps=2, seed=1, asked=0.5))
+    assert begun.settings.began == sha256((tmp_path / "first" / "model.safetensors").read_bytes()).hexdigest()
+    assert begun.tokenizer.to_str() == tokenizer.to_str()
+    run = TrainingRun(begun.settings, begun.tokenizer, begun.model)
+    for ours, theirs in zip(run.model.parameters(), load(tmp_path / "first").parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+    assert train(run, tmp_path / "second", earlier=begun.log)
+    runs = logged_runs(tmp_path / "second")
+    assert [(run.settings["steps"], run.settings["asked"]) for run in runs] == [(4, 0.0), (2, 0.5)]
+    assert [run.points[-1]["step"] for run in runs] == [4, 2]
+    points = one_after_the_other([run.points for run in runs])
+    assert [points[-1]["tokens"], points[-2]["tokens"]] == [6 * 512, 4 * 512]
+
+
+def load(folder):
+    return from_hf(load_model(folder), SMALL)
+
+
+@pytest.mark.parametrize("shape", [SMALL, ModelShape()], ids=["no model", "another shape"])
+def test_what_cannot_be_begun_with_is_told_of(tokenizer, tmp_path, shape):
+    if shape != SMALL:
+        assert train(TrainingRun(settings(steps=1), tokenizer), tmp_path)
+    with pytest.raises(UsageError, match=r"--start-from .*: no bundled model can be read there \("):
+        from_model(tmp_path, settings(shape=shape))
 
 
 def test_without_a_checkpoint_there_is_nothing_to_resume(tokenizer, tmp_path):
