@@ -120,7 +120,8 @@ def test_a_run_goes_on_from_the_weights_of_another_in_its_tokens_and_below_its_l
     assert train(TrainingRun(settings(steps=4), tokenizer), tmp_path / "first")
     begun = from_model(tmp_path / "first", settings(steps=2, seed=1, asked=0.5))
     assert begun.settings.began == sha256((tmp_path / "first" / "model.safetensors").read_bytes()).hexdigest()
-    assert begun.tokenizer.to_str() == tokenizer.to_str()
+    assert begun.tokenizer.get_vocab() == tokenizer.get_vocab()
+    assert begun.tokenizer.encode("What is law?").ids == tokenizer.encode("What is law?").ids
     run = TrainingRun(begun.settings, begun.tokenizer, begun.model)
     for ours, theirs in zip(run.model.parameters(), load(tmp_path / "first").parameters(), strict=True):
         assert torch.equal(ours, theirs)
