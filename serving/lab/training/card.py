@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 from math import log2
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import PreTrainedTokenizerFast
@@ -53,6 +54,11 @@ class Facts:
     ordinary: list[OrdinaryReply]
     long: list[LongResult]
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Those of the last run, whose shape and words the model has."""
+        return self.runs[-1].settings
+
 
 def describe(folder: Path) -> Facts:
     """Measure the model in `folder`, and write its card, its loss curve and its experts' use there."""
@@ -96,7 +102,7 @@ def card(facts: Facts) -> str:
 
 
 def _model(facts: Facts) -> str:
-    shape = ModelShape(**facts.runs[-1].settings["shape"])
+    shape = ModelShape(**facts.settings["shape"])
     return f"""# foreserve-moe
 
 A chat model of {facts.weights / 1e6:.1f} million weights that makes the text when `foreserve` emulates an accelerator
@@ -156,7 +162,7 @@ made up, however near it was told.
 
 
 def _experts(facts: Facts) -> str:
-    layers = facts.runs[-1].settings["shape"]["layers"]
+    layers = facts.settings["shape"]["layers"]
     head = " | ".join(f"layer {i}" for i in range(layers))
     rows = []
     for topic, result in facts.topics.items():

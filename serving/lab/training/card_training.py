@@ -44,5 +44,6 @@ def _went_on(run: LoggedRun) -> str:
     return f"""
 Then, from those weights (SHA-256 {s["began"][:16]}...) on, {_taken(run)}
 Of its documents {s["asked"]:.0%} are questions on anything at all, whose answers take up their words
-(`corpus/asked.py`); the learning rates begin at {s["steps"] / s["fall"]:.0%} of those above, and fall linearly to zero.
+(`corpus/asked.py`); the learning rates rise to {min(s["steps"] / s["fall"], 1.0):.0%} of those above at most, and
+fall linearly to zero.
 """

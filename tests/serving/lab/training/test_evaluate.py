@@ -115,7 +115,7 @@ def test_a_card_names_its_figures_and_shows_answers(tmp_path):
         "in BF16. The corpus",
         "(SHA-256 0123456789abcdef...) on, 1,024 tokens",
         "in single precision.\nOf its documents 50% are questions on anything",
-        "begin at 10% of those above",
+        "rise to 10% of those above",
     ):
         assert part in text
     draw([points, points], tmp_path / "loss.png")
