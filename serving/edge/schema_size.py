@@ -23,5 +23,7 @@ def counted_properties(said: Any) -> int:
 
 
 def _counted(schema: Mapping[str, Any]) -> int:
-    named, counts = schema.get("properties"), [schema[name] for name in COUNTS if isinstance(schema.get(name), int)]
-    return len(named) * min(len(named), max(counts)) if isinstance(named, Mapping) and counts else 0
+    # A count may be written as 3.0; one below 0 counts nothing, and takes nothing from what others do.
+    named, counts = schema.get("properties"), [schema.get(name) for name in COUNTS]
+    most = max((count for count in counts if isinstance(count, int | float)), default=0)
+    return int(len(named) * min(len(named), max(0, most))) if isinstance(named, Mapping) else 0

@@ -6,12 +6,15 @@ from vllm.v1.engine import EngineCoreOutput, EngineCoreRequest
 from serving.token_source.logprob_codec import pack
 from serving.types import Chunk
 
+PROBED = 32
+"""Tokens of a probe's prompt, where the context has room for them."""
 
-def probe(request_id: str, tokens: int) -> EngineCoreRequest:
-    """Return a request of our own, which no client waits for."""
+
+def probe(request_id: str, tokens: int, context: int) -> EngineCoreRequest:
+    """Return a request of our own, which no client waits for, of no more tokens than the context has."""
     return EngineCoreRequest(
         request_id=request_id,
-        prompt_token_ids=list(range(1, 33)),
+        prompt_token_ids=list(range(1, 1 + max(1, min(PROBED, context - tokens)))),
         mm_features=None,
         sampling_params=SamplingParams(max_tokens=tokens, seed=0, ignore_eos=True),
         pooling_params=None,

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import re
 import warnings
 from argparse import Namespace
 from dataclasses import replace
@@ -33,6 +34,9 @@ OF_THE_CACHE = frozenset({"kv_events_config", "prefix_caching_hash_algo"})
 
 SECOND_RUNNER = "VLLM_USE_V2_MODEL_RUNNER"
 """The environment variable that has vLLM use the second of its model runners (1) or the first one (0)."""
+
+OPTION = re.compile(r"--|-[A-Za-z]")
+"""How options begin, the short ones of vLLM's engine (-tp, -O3) too; a number below 0 is a value."""
 
 BUNDLED_TOOLS = ("--enable-auto-tool-choice", "--tool-call-parser=hermes")
 """How calls of tools are written, by the bundled models' chat template."""
@@ -108,7 +112,7 @@ def split_options(options: tuple[str, ...]) -> list[tuple[str, tuple[str, ...]]]
     """Split options: each its name, as vLLM writes it, with the words that say it."""
     split: list[tuple[str, tuple[str, ...]]] = []
     for word in options:
-        if word.startswith("--"):
+        if OPTION.match(word):
             name = word.partition("=")[0].partition(".")[0].replace("_", "-")
             split.append((name, (word,)))
         elif split:

@@ -48,6 +48,7 @@ class VllmSource:
         # A small model fills JSON with whitespace up to its limit. vLLM refuses the flag beside the backend "auto",
         # whose two backends both know it, so it is set once that is checked.
         config.structured_outputs_config.disable_any_whitespace = True
+        self._context: int = config.model_config.max_model_len
         self._core = EngineCore(config, Executor.get_class(config), log_stats=False)
         self._scheduler: RunAheadScheduler = self._core.scheduler
         self._live = self._scheduler.live
@@ -64,7 +65,7 @@ class VllmSource:
 
     def warm_up(self, request_id: str, device: int, tokens: int) -> None:
         """Make `tokens` tokens that no client waits for: the first ones of a process take much longer than the rest."""
-        self.add(probe(request_id, tokens), device, [])
+        self.add(probe(request_id, tokens, self._context), device, [])
 
     def add(self, request: EngineCoreRequest, device: int, known: list[int]) -> None:
         """Begin a request; `known` are tokens of it that an earlier source made, to be made again."""
@@ -169,7 +170,7 @@ class VllmSource:
         self._scheduler.allowed = {PROBE}
         try:
             clean_batch(self._core)
-            self._core.add_request(*self._core.preprocess_add_request(probe(PROBE, 2)))
+            self._core.add_request(*self._core.preprocess_add_request(probe(PROBE, 2, self._context)))
             for _ in range(PROBE_STEPS):
                 outputs, _ = self._core.step_fn()
                 if any(output.finished for core in outputs.values() for output in core.outputs):

@@ -18,7 +18,7 @@ from serving.token_source.grammars.schema_keywords import ASSERTED, JOINED, chan
 Schema = dict[str, Any]
 
 MOST_PARTS = 4096
-"""Parts that are made into one, in all of a schema: they may double with each level of it."""
+"""Parts that are made into one, in all of a schema, and schemas in what they make: they may double with each level."""
 MOST_DEEP = 64
 """Schemas within schemas that have parts; a `$ref` may have itself in it."""
 
@@ -46,6 +46,7 @@ class SchemaMerger:
         """Return a schema merged, and all those in it. Raise SchemaConflict."""
         if not isinstance(schema, dict):
             return schema
+        self._count(1 if depth else 0)
         if _has_to_agree(schema):
             depth += 1
             alternatives = self._alternatives(schema, depth)
@@ -73,9 +74,7 @@ class SchemaMerger:
         """Return what is of an alternative of each group; raise SchemaConflict if nothing is."""
         agreeing, conflict = [], SchemaConflict("`false` allows nothing")
         for parts in product(*groups):
-            self._parts += len(parts)
-            if self._parts > MOST_PARTS:
-                raise SchemaConflict(f"`allOf`, `anyOf` and `$ref` make more than {MOST_PARTS} parts of it")
+            self._count(len(parts))
             try:
                 agreeing.append(reduce(_both, parts))
             except SchemaConflict as error:
@@ -83,6 +82,12 @@ class SchemaMerger:
         if not agreeing:
             raise conflict
         return agreeing
+
+    def _count(self, parts: int) -> None:
+        """Count parts of a schema; raise SchemaConflict if there are too many."""
+        self._parts += parts
+        if self._parts > MOST_PARTS:
+            raise SchemaConflict(f"`allOf`, `anyOf` and `$ref` make more than {MOST_PARTS} parts of it")
 
     def _target(self, reference: Any) -> Any:
         if not isinstance(reference, str) or not reference.startswith("#"):

@@ -20,6 +20,8 @@ from serving.token_source.forced_replay import KNOWN_TOKENS
 HALF = "\ud800"
 # Of which xgrammar makes 2.8 MB, and compiles them for a minute.
 COUNTED = {"type": "object", "minProperties": 200, "maxProperties": 300, "properties": {str(i): {} for i in range(300)}}
+COUNTED_IN_FLOATS = COUNTED | {"minProperties": 200.0, "maxProperties": 300.0}
+BELOW_0 = COUNTED | {"minProperties": -400, "maxProperties": -300}
 
 
 def refusal(request_id: str = "a", salt: str | None = None, **params: Any) -> OutOfBounds:
@@ -87,6 +89,8 @@ def test_keys_of_our_own_cannot_come_from_a_client() -> None:
         ("structured_outputs", {"structured_outputs": StructuredOutputsParams(json=COUNTED)}),
         ("structured_outputs", {"structured_outputs": StructuredOutputsParams(json=json.dumps({"items": [COUNTED]}))}),
         ("structured_outputs", {"structured_outputs": StructuredOutputsParams(structural_tag=json.dumps(COUNTED))}),
+        ("structured_outputs", {"structured_outputs": StructuredOutputsParams(json=COUNTED_IN_FLOATS)}),
+        ("structured_outputs", {"structured_outputs": StructuredOutputsParams(json={"anyOf": [COUNTED, BELOW_0]})}),
         ("structured_outputs.json.enum.0", {"structured_outputs": StructuredOutputsParams(json={"enum": [HALF]})}),
     ],
 )

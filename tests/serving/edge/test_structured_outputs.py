@@ -9,7 +9,7 @@ import pytest
 from vllm.exceptions import VLLMValidationError
 from vllm.sampling_params import SamplingParams, StructuredOutputsParams
 
-from serving.edge.request_bounds import OutOfBounds
+from serving.edge.request_bounds import OutOfBounds, check_request
 from serving.edge.structured_outputs import for_small, process
 
 
@@ -50,6 +50,25 @@ TAG = {"type": "structural_tag", "format": {"type": "json_schema", "json_schema"
 def test_a_schema_that_contradicts_itself_is_refused_with_what_does(asked: dict[str, Any]) -> None:
     with pytest.raises(OutOfBounds, match=r"`structured_outputs` \(of .*different `type`: string and integer\."):
         asyncio.run(for_small(StructuredOutputsParams(**asked)))
+
+
+def _repeated(base: dict[str, Any], times: int) -> dict[str, Any]:
+    """Return a schema that has `base` in each of its alternatives, once its parts are made into one."""
+    return base | {"anyOf": [{"minProperties": n} for n in range(times)]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "why"),
+    [
+        (_repeated({"properties": {str(i): {} for i in range(200)}, "maxProperties": 20}, 9), "times minProperties"),
+        (_repeated({"enum": [{"a": "b" * 2000}]}, 100), "characters"),
+        (_repeated({"properties": {str(i): {} for i in range(200)}}, 1000), "more than 4096 parts"),
+    ],
+)
+def test_a_schema_that_is_bounded_as_it_is_written_is_bounded_as_it_is_merged(schema: dict[str, Any], why: str) -> None:
+    check_request("a", SamplingParams(structured_outputs=StructuredOutputsParams(json=schema)))
+    with pytest.raises(OutOfBounds, match=why):
+        asyncio.run(for_small(StructuredOutputsParams(json=schema)))
 
 
 def test_parts_of_a_schema_are_followed_together() -> None:

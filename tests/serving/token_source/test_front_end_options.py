@@ -13,6 +13,10 @@ from serving.token_source.vllm_args import parse_flags, served_name, source_flag
     ("options", "said"),
     [
         (["--tensor-parallel-size=2"], ["--tensor-parallel-size", "engine"]),
+        (["-tp", "2"], ["-tp", "engine"]),
+        (["--root-path=/p", "-q=fp8"], ["-q", "engine"]),
+        (["-O3"], ["-O3", "no option of vLLM's"]),
+        (["-h"], ["-h", "engine or server"]),
         (["--uvicorn-log-level=debug"], ["--uvicorn-log-level", "engine or server"]),
         (["--port", "9"], ["--port", "give --http-port"]),
         (["--max_model_len=9"], ["--max-model-len", "before the --"]),
@@ -30,6 +34,10 @@ def test_what_is_no_option_of_the_front_end_is_refused_by_name(options: list[str
     with pytest.raises(ScenarioError) as refused:
         check_front_end_options(Scenario(vllm_options=tuple(options)))
     assert all(word in str(refused.value) for word in ["`vllm_options`", *said]), str(refused.value)
+
+
+def test_a_number_below_0_is_a_value() -> None:
+    check_front_end_options(Scenario(vllm_options=("--max-logprobs", "-1")))
 
 
 def test_a_users_options_take_the_place_of_ours() -> None:
