@@ -15,6 +15,7 @@ from serving.lab.self_speculation.measure import MeasuredPoint, rate
 from serving.lab.self_speculation.record import AcceptanceRecord
 from serving.lab.self_speculation.report import shapes
 from serving.lab.self_speculation.report.claims import claims
+from serving.lab.self_speculation.report.text import rows
 from serving.scenario.scenario import BUNDLED_MODEL
 from serving.usage_error import UsageError
 from tests.serving.lab.self_speculation.models import reference
@@ -111,6 +112,18 @@ def test_a_claim_is_true_or_false_as_the_points_are():
     assert [claim.holds for claim in pools(12, 10)] == [True, True]
     assert [claim.holds for claim in pools(20, 10)] == [True, False]
     assert [claim.holds for claim in pools(9, 10)] == [False, False]
+
+
+def test_drafts_of_which_none_is_accepted_are_told_of():
+    def pools(hot, random):
+        cases = (Case("elastic", share=0.25, kind="hot"), hot), (Case("elastic", share=0.25, kind="random"), random)
+        deep = [made(Case("elastic", depth=depth), (0, 5), (0, 5)) for depth in (3, 5)]
+        points = [made(case, (accepted, 5), (accepted, 5)) for case, accepted in cases]
+        return AcceptanceRecord({}, {"fig17a": points, "depth": deep})
+
+    assert [claim.figures for claim in claims(pools(5, 0))][1] == "+inf%"
+    assert [claim.figures for claim in claims(pools(0, 0))][1] == "+0%"
+    assert "+inf% at 0.25" in [row.measured for row in rows(pools(5, 0))]
 
 
 def test_a_budget_compares_the_best_of_each_way():
