@@ -9,6 +9,7 @@ import torch
 
 from device_model.specs.measured_rates import read_measured
 from serving.cli.main import make_parser
+from serving.lab.self_speculation import command
 from serving.lab.self_speculation.cases import Case, cases
 from serving.lab.self_speculation.command import Options, acceptance, speculate
 from serving.lab.self_speculation.measure import MeasuredPoint, rate
@@ -70,6 +71,28 @@ def test_a_quick_run_prints_and_writes_the_same_twice(checkpoint, tmp_path, caps
     whole = found.point(family="elastic", bits=8)
     assert whole.alpha == 1 and whole.alpha_se == 0 and whole.sequences == 3
     assert set(json.loads((ours / "acceptance.json").read_text())["about"]) >= {"model", "seed", "threads"}
+
+
+def test_what_was_measured_is_kept_though_it_cannot_be_printed_and_a_report_is_in_utf_8(tmp_path, monkeypatch):
+    found = AcceptanceRecord({"model": "m"}, {"fig17a": []})
+    options = Options(tmp_path, quick=True, seed=0, prompts=1, new_tokens=1, out=tmp_path, date=None)
+    monkeypatch.setattr(command, "acceptance", lambda _: found)
+    with monkeypatch.context() as broken, pytest.raises(BrokenPipeError):
+        broken.setattr(command, "print_tables", raising(BrokenPipeError))
+        speculate(options)
+    assert json.loads((tmp_path / "acceptance.json").read_text())["about"] == {"model": "m"}
+    for name, made_text in (("print_tables", None), ("markdown", "±"), ("rates_csv", ""), ("draw", ())):
+        monkeypatch.setattr(command, name, lambda *_, text=made_text: text)
+    monkeypatch.setattr("io.text_encoding", lambda encoding, *_: encoding or "latin-1")
+    assert speculate(options) == 0
+    assert (tmp_path / "report.md").read_bytes() == "±".encode()
+
+
+def raising(error):
+    def fail(*_):
+        raise error
+
+    return fail
 
 
 def test_what_is_no_checkpoint_is_refused(tmp_path):
