@@ -129,7 +129,8 @@ def early_exit(found: AcceptanceRecord) -> Iterator[Claim]:
         return
     rises = [difference(b, a) for a, b in pairwise(points)]
     shown = ", ".join(f"after layer {p.case.layers}: {p.alpha:.3f}" for p in points)
-    yield Claim("M2R2 A.2", "More layers before the exit have more accepted", *_all_positive(rises), shown)
+    if rises:
+        yield Claim("M2R2 A.2", "More layers before the exit have more accepted", *_all_positive(rises), shown)
     gap = difference(four, max(points, key=lambda p: p.alpha))
     text = (
         "Without trained adapters an exit is weakly aligned: below the 4-bit slices of all experts, whatever the layer"

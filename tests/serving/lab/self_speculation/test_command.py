@@ -149,6 +149,12 @@ def test_drafts_of_which_none_is_accepted_are_told_of():
     assert "+inf% at 0.25" in [row.measured for row in rows(pools(5, 0))]
 
 
+def test_of_a_single_exit_nothing_is_claimed_on_more_layers():
+    found = {"first-layers": [made(Case("first-layers", layers=1), (3, 5), (3, 5))]}
+    found["fig17c"] = [made(Case("elastic"), (20, 5), (20, 5))]
+    assert [claim.source for claim in claims(AcceptanceRecord({}, found))] == ["M2R2 A.2; ELMoE-3D 2.2"]
+
+
 def test_a_budget_compares_the_best_of_each_way():
     def at(accepted, **values):
         return made(Case("elastic", **values), (accepted, 5), (accepted, 5))
