@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Iterable, Iterator
+from math import isfinite
 from pathlib import Path
 from typing import NamedTuple, TextIO, TypeVar
 
@@ -71,7 +72,7 @@ def read_load(path: Path) -> list[Call]:
     """Return the requests of a load, in order of arrival. A wrong table ends the program."""
     calls = sorted(_rows(path, Call))
     for call in calls:
-        if call.arrival_s < 0 or call.prompt_tokens < 1 or call.output_tokens < 1:
+        if not isfinite(call.arrival_s) or call.arrival_s < 0 or call.prompt_tokens < 1 or call.output_tokens < 1:
             raise SystemExit(f"{path}: {', '.join(map(str, call))}; allowed are times from 0 on, and tokens from 1 on.")
     return calls
 
