@@ -84,6 +84,16 @@ def test_a_wrong_table_ends_it_with_a_sentence(tmp_path: Path, line: str, said: 
         read_steps(path)
 
 
+def test_a_wrong_line_is_told_by_the_number_that_an_editor_shows(tmp_path: Path) -> None:
+    steps, load = tmp_path / "steps.csv", tmp_path / "load.csv"
+    steps.write_text("batch,context,new_tokens\n\n1,1044,1\n\n2,0,512\n", encoding="utf-8")
+    with pytest.raises(SystemExit, match="line 5: a batch of 2 prompts"):
+        read_steps(steps)
+    load.write_text("arrival_s,prompt_tokens,output_tokens\n3,1,1\n\n0,0,1\n", encoding="utf-8")
+    with pytest.raises(SystemExit, match=r"line 4: 0\.0, 0, 1"):
+        read_load(load)
+
+
 def test_a_load_lacks_no_column(tmp_path: Path) -> None:
     path = tmp_path / "load.csv"
     path.write_text("arrival_s,prompt_tokens\n0,1\n", encoding="utf-8")
