@@ -60,7 +60,7 @@ def of_file(path: Path) -> list[tuple[str, str]]:
         lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read ({error}): --prompts-file wants one prompt a line.") from error
-    found = [_of_line(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    found = [_of_line(path, number, line.removesuffix("\r")) for number, line in enumerate(lines, 1) if line.strip()]
     if not found:
         raise UsageError(f"{path} has no prompts: --prompts-file wants one a line.")
     return found

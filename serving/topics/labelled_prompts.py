@@ -42,7 +42,8 @@ def _text(path: Path, where: str) -> str:
     except OSError as error:
         raise UsageError(f"Cannot read {where}: {error.strerror}.") from error
     except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
+        # Of what was decoded, which lacks a byte order mark.
+        line = error.object[: error.start].count(b"\n") + 1
         raise UsageError(f"{where}, line {line}: this is not UTF-8; prompts must be.") from error
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
@@ -72,7 +73,7 @@ def asked(given: argparse.Namespace) -> Asked:
 
 def check_numbers(given: argparse.Namespace, steps: dict[str, list[Step]]) -> None:
     """End the program if a number is out of its range."""
-    if given.spread < 0:
+    if not 0 <= given.spread < inf:
         raise SystemExit(f"--spread is {given.spread:g}; allowed are numbers from 0 (even) on.")
     if not 0 < given.memory_share < 1:
         raise SystemExit(f"--memory-share is {given.memory_share:g}; allowed are shares between 0 and 1.")

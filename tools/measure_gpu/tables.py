@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Iterable, Iterator
+from math import isfinite
 from pathlib import Path
 from typing import NamedTuple, TextIO, TypeVar
 
@@ -55,8 +56,8 @@ Asked = TypeVar("Asked", Step, Call)
 
 def read_steps(path: Path) -> list[Step]:
     """Return the steps that a table asks for; what it says beside them isn't read. A wrong one ends the program."""
-    steps = list(_rows(path, Step))
-    for number, step in enumerate(steps, start=2):
+    rows = list(_rows(path, Step))
+    for number, step in rows:
         if step.batch < 1 or step.new_tokens < 1 or step.context < 0 or (step.context > 0) != (step.new_tokens == 1):
             raise SystemExit(
                 f"{path}, line {number}: {', '.join(map(str, step))}; measured are batches from 1 on that decode (a "
@@ -64,16 +65,19 @@ def read_steps(path: Path) -> list[Step]:
             )
         if step.new_tokens > 1 and step.batch > 1:
             raise SystemExit(f"{path}, line {number}: a batch of {step.batch} prompts; prompts are measured alone.")
-    return steps
+    return [step for _, step in rows]
 
 
 def read_load(path: Path) -> list[Call]:
     """Return the requests of a load, in order of arrival. A wrong table ends the program."""
-    calls = sorted(_rows(path, Call))
-    for call in calls:
-        if call.arrival_s < 0 or call.prompt_tokens < 1 or call.output_tokens < 1:
-            raise SystemExit(f"{path}: {', '.join(map(str, call))}; allowed are times from 0 on, and tokens from 1 on.")
-    return calls
+    rows = list(_rows(path, Call))
+    for number, call in rows:
+        if not isfinite(call.arrival_s) or call.arrival_s < 0 or call.prompt_tokens < 1 or call.output_tokens < 1:
+            raise SystemExit(
+                f"{path}, line {number}: {', '.join(map(str, call))}; allowed are times from 0 on, and tokens from 1 "
+                "on."
+            )
+    return sorted(call for _, call in rows)
 
 
 def write_row(file: TextIO, row: Iterable[str]) -> None:
@@ -81,7 +85,8 @@ def write_row(file: TextIO, row: Iterable[str]) -> None:
     print(*row, sep=",", file=file, flush=True)
 
 
-def _rows(path: Path, kind: type[Asked]) -> Iterator[Asked]:
+def _rows(path: Path, kind: type[Asked]) -> Iterator[tuple[int, Asked]]:
+    """Yield the rows of a table, each with the number of its line."""
     types = kind.__annotations__
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
@@ -94,7 +99,7 @@ def _rows(path: Path, kind: type[Asked]) -> Iterator[Asked]:
     for row in reader:
         empty = False
         try:
-            yield kind(**{name: of(row[name]) for name, of in types.items()})
+            yield reader.line_num, kind(**{name: of(row[name]) for name, of in types.items()})
         except (TypeError, ValueError):
             raise SystemExit(
                 f"{path}, line {reader.line_num}: {', '.join(map(str, row.values()))}; allowed are numbers, whole ones "

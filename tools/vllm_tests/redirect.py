@@ -170,14 +170,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             module.obj.get_vocab_size = lambda name: VOCABULARY
 
 
+def pytest_collectreport(report: Any) -> None:
+    """Keep what has no tests as it could not be collected, or skipped itself as a whole."""
+    if not report.passed:
+        keep(report)
+
+
 def pytest_runtest_logreport(report: Any) -> None:
     """Keep what became of a test: a failure, or a skip, in any of its phases."""
-    if report.when == "call" or not report.passed:
-        why, crash = report.longrepr, getattr(report.longrepr, "reprcrash", None)
-        text = why[2] if isinstance(why, tuple) else crash.message.partition("\n")[0] if crash else str(why or "")
-        if report.nodeid not in outcomes or report.failed:
-            outcomes[report.nodeid] = (report.outcome, text[:300])
-            note(report.nodeid, report.outcome, text[:300])
+    if (report.when == "call" or not report.passed) and (report.nodeid not in outcomes or report.failed):
+        keep(report)
+
+
+def keep(report: Any) -> None:
+    """Keep an outcome, with a line about it: of a traceback as a whole its last."""
+    why, crash = report.longrepr, getattr(report.longrepr, "reprcrash", None)
+    last = (str(why or "").strip().splitlines() or [""])[-1]
+    text = why[2] if isinstance(why, tuple) else crash.message.partition("\n")[0] if crash else last
+    outcomes[report.nodeid] = (report.outcome, text[:300])
+    note(report.nodeid, report.outcome, text[:300])
 
 
 def pytest_runtest_logstart(nodeid: str) -> None:

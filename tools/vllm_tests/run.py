@@ -76,7 +76,9 @@ def run(files: list[str]) -> dict[str, tuple[str, str]]:
             ask_pytest(files, report.name)
             lines = [json.loads(line) for line in Path(report.name).read_text(encoding="utf-8").splitlines()]
         outcomes |= {test: (outcome, why) for test, outcome, why in lines if test}
-        last = lines[-1][0] if lines else ""
+        # Tests that began, and the last word. A file that can't be collected is told of before any.
+        begun = [test for test, *_ in lines if "::" in test or not test]
+        last = begun[-1] if begun else ""
         # Without a last word pytest has died: where nothing began, nothing will.
         files = files[files.index(last.partition("::")[0]) + 1 :] if last else []
     return outcomes

@@ -20,7 +20,7 @@ from serving.lab.self_speculation.texts import Texts
 from serving.lab.self_speculation.weights import digest, load
 from serving.presentation.table import Table
 from serving.presentation.wide_console import wide_console
-from serving.process.output_folder import make_folder
+from serving.process.output_folder import make_folder, write_text
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,13 @@ def speculate(options: Options) -> int:
     if options.out is not None:
         make_folder("--out", options.out)
     found = acceptance(options)
+    if options.out is not None:
+        # First, so that what was measured stays whatever becomes of the rest.
+        found.write(options.out / "acceptance.json")
     print_tables(found)
     if options.out is not None:
-        found.write(options.out / "acceptance.json")
-        (options.out / "report.md").write_text(markdown(found))
-        (options.out / "rates.csv").write_text(rates_csv(found))
+        write_text("--out", options.out / "report.md", markdown(found))
+        write_text("--out", options.out / "rates.csv", rates_csv(found))
         for path in draw(found, options.out):
             _say(f"Drawn: {path}")
     return 0

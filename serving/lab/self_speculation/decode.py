@@ -9,7 +9,7 @@ from torch import Tensor
 from serving.lab.self_speculation.draft import DraftModel
 from serving.lab.self_speculation.model import Pass, forward, logits, prefill
 from serving.lab.self_speculation.pools import Pools, touched
-from serving.lab.self_speculation.rejection import distribution, judge, sample
+from serving.lab.self_speculation.rejection import distribution, generator, judge, sample
 from serving.lab.self_speculation.weights import ModelWeights
 
 
@@ -57,7 +57,7 @@ class _Batch:
         self.answers = [DecodedAnswer() for _ in prompts]
         self.rows = list(range(len(prompts)))
         # A seed for each prompt: an answer depends on its prompt and number alone, not on the batch.
-        self.random = [torch.Generator().manual_seed(plan.seed * 1_000_003 + row) for row in self.rows]
+        self.random = [generator(plan.seed * 1_000_003 + row) for row in self.rows]
         self.pools = _pools(draft, len(prompts), plan.seed)
         self.passes, self.read, self.shared = 0, 0.0, 0.0
         run = Pass()

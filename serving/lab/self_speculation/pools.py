@@ -7,6 +7,7 @@ from torch import Tensor
 
 from serving.drafting.checkpoint import WeightsShape
 from serving.lab.self_speculation.experts import ExpertRouting
+from serving.lab.self_speculation.rejection import generator
 
 
 class PoolPlan(NamedTuple):
@@ -34,7 +35,7 @@ class Pools:
         self._groups = torch.arange(sequences) // plan.sharing
         self._hot = torch.zeros(int(self._groups[-1]) + 1, layers, shape.experts)
         self._latest = torch.zeros_like(self._hot)
-        self._random = torch.Generator().manual_seed(seed)
+        self._random = generator(seed)
         self._mask = torch.zeros_like(self._hot, dtype=torch.bool)
 
     def masks(self) -> Tensor:

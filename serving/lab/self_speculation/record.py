@@ -8,6 +8,7 @@ from typing import Any
 
 from serving.lab.self_speculation.cases import Case
 from serving.lab.self_speculation.measure import MeasuredPoint
+from serving.process.output_folder import write_text
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,8 @@ class AcceptanceRecord:
     def write(self, path: Path) -> None:
         """As JSON, a point a line; the same measurement gives the same bytes."""
         figures = ",\n".join(f'    "{name}": [\n{_lines(points)}\n    ]' for name, points in self.figures.items())
-        path.write_text(f'{{\n  "about": {json.dumps(self.about)},\n  "figures": {{\n{figures}\n  }}\n}}\n')
+        text = f'{{\n  "about": {json.dumps(self.about)},\n  "figures": {{\n{figures}\n  }}\n}}\n'
+        write_text("--out", path, text)
 
 
 def _lines(points: Iterable[MeasuredPoint]) -> str:

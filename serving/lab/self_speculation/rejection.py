@@ -17,6 +17,11 @@ class DraftVerdict(NamedTuple):
     following: Tensor  # the token behind them: the target's own
 
 
+def generator(seed: int) -> torch.Generator:
+    """Return random numbers by a seed of any size, of which 64 bits count: torch refuses larger ones."""
+    return torch.Generator().manual_seed(seed % 2**64)
+
+
 def distribution(logits: Tensor, temperature: float) -> Tensor:
     """Probabilities [..., vocabulary]; at temperature 0 all on the likeliest token."""
     if temperature == 0:

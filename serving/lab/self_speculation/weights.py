@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor
 
 from serving.drafting.checkpoint import LINEARS, Joining, LayerWeights, WeightsShape, layer_of
@@ -53,11 +54,14 @@ def load(folder: Path) -> ModelWeights:
         tensors: dict[str, Tensor] = {}
         for path in _files(folder):
             tensors |= load_file(path)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, SafetensorError) as error:
         raise UsageError(
             f"--token-model is {folder}; allowed is a checkpoint in Hugging Face format: {error}."
         ) from error
-    return of_tensors(config, {name.removeprefix("model."): tensor.float() for name, tensor in tensors.items()})
+    try:
+        return of_tensors(config, {name.removeprefix("model."): tensor.float() for name, tensor in tensors.items()})
+    except KeyError as error:
+        raise UsageError(f"--token-model is {folder}, which lacks {error}; allowed is a whole checkpoint.") from error
 
 
 def of_tensors(config: dict[str, Any], tensors: dict[str, Tensor]) -> ModelWeights:

@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
+from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
 from serving.lab.topic_training.generate import generate, mistyped, wrapped
 from serving.lab.topic_training.train import accuracy, train
+from serving.process.output_folder import make_place
 from serving.topics.classifier import WEIGHTS
 from serving.topics.labelled_prompts import LabelledPrompt, read_labelled
 from serving.usage_error import UsageError
@@ -21,6 +23,8 @@ def train_topics(out: Path | None, seed: int, held_out: str | None) -> int:
     sources = written()
     if held_out is not None and held_out not in sources:
         raise UsageError(f"--hold-out is {held_out!r}; allowed is one of {', '.join(sources)}.")
+    if out is not None or held_out is None:
+        make_place("--out", out or WEIGHTS)
     kept = [prompt for name, prompts in sources.items() if name != held_out for prompt in prompts]
     weights = train(prepared(kept, seed), seed)
     if held_out is not None:
@@ -30,8 +34,8 @@ def train_topics(out: Path | None, seed: int, held_out: str | None) -> int:
             return 0
     try:
         save_file(dict(weights), out or WEIGHTS)
-    except OSError as error:
-        raise UsageError(f"Cannot write {out or WEIGHTS}: {error.strerror}.") from error
+    except (OSError, SafetensorError) as error:
+        raise UsageError(f"Cannot write {out or WEIGHTS}: {error}.") from error
     print(f"Written: {out or WEIGHTS}", file=sys.stderr)
     return 0
 

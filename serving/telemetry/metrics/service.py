@@ -88,7 +88,9 @@ class ServiceMetrics:
         for target in missed:
             self.misses.values[(slo, target)] += 1
         met = MISSED if missed or reason == "error" else MET
-        self.requests.values[(slo, flight.request.topic or NO_TOPIC, met)] += 1
+        for each in (MET, MISSED):
+            # Of both, so that the share is 0 and not unknown where all have missed.
+            self.requests.values[(slo, flight.request.topic or NO_TOPIC, each)] += each == met
         self.tokens.values[(slo, met)] += len(flight.tokens)
         if flight.first_s is not None:
             self.recent.append((flight.ttft_s, flight.tpot_s))

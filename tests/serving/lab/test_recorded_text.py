@@ -34,6 +34,12 @@ def test_a_wrong_line_of_a_file_is_told_by_the_number_that_an_editor_shows(tmp_p
     assert of_file(prompts) == [("", "a\u2028b"), ("legal", "c")]
 
 
+def test_line_ends_of_windows_are_no_part_of_a_prompt(tmp_path: Path) -> None:
+    prompts = tmp_path / "prompts.txt"
+    prompts.write_bytes(b"What is a contract?\r\n\r\nHow do I sort a list?\r\n")
+    assert of_file(prompts) == [("", "What is a contract?"), ("", "How do I sort a list?")]
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("sampling", "alike"), [({"temperature": 0.0}, True), ({"temperature": 1.0}, False)])

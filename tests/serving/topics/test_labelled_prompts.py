@@ -52,6 +52,7 @@ def test_what_is_written_is_read(tmp_path_factory, rows):
         ("cs\tok\n\nmaths\t1+1", "mine.tsv, line 3: there is no topic 'maths' (did you mean `math`?); allowed are"),
         ("cs\tok\nother\t  ", "mine.tsv, line 2: the prompt is empty"),
         (b"cs\tok\ncs\tcaf\xe9", "mine.tsv, line 2: this is not UTF-8"),
+        (b"\xef\xbb\xbfcs\tok\n\xe9", "mine.tsv, line 2: this is not UTF-8"),
     ],
 )
 def test_what_cannot_be_used_is_refused_with_its_line(tmp_path, data, said):

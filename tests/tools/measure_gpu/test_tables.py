@@ -1,12 +1,14 @@
 """Does the tool read the tables that ship, measure what they say, and write what `foreserve calibrate` reads?"""
 
 import csv
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 
 import device_model.validation.measured as measured
 from device_model.validation.measured.step_table import read_step_table
+from tools.measure_gpu.__main__ import check_numbers
 from tools.measure_gpu.engine import QWEN3, config_of, weight_bytes
 from tools.measure_gpu.steps import prompt_of, room_of
 from tools.measure_gpu.tables import (
@@ -82,11 +84,35 @@ def test_a_wrong_table_ends_it_with_a_sentence(tmp_path: Path, line: str, said: 
         read_steps(path)
 
 
+def test_a_wrong_line_is_told_by_the_number_that_an_editor_shows(tmp_path: Path) -> None:
+    steps, load = tmp_path / "steps.csv", tmp_path / "load.csv"
+    steps.write_text("batch,context,new_tokens\n\n1,1044,1\n\n2,0,512\n", encoding="utf-8")
+    with pytest.raises(SystemExit, match="line 5: a batch of 2 prompts"):
+        read_steps(steps)
+    load.write_text("arrival_s,prompt_tokens,output_tokens\n3,1,1\n\n0,0,1\n", encoding="utf-8")
+    with pytest.raises(SystemExit, match=r"line 4: 0\.0, 0, 1"):
+        read_load(load)
+
+
 def test_a_load_lacks_no_column(tmp_path: Path) -> None:
     path = tmp_path / "load.csv"
     path.write_text("arrival_s,prompt_tokens\n0,1\n", encoding="utf-8")
     with pytest.raises(SystemExit, match="no column output_tokens"):
         read_load(path)
+
+
+@pytest.mark.parametrize("arrival", ["nan", "inf", "-1"])
+def test_a_request_that_never_comes_is_refused(tmp_path: Path, arrival: str) -> None:
+    path = tmp_path / "load.csv"
+    path.write_text(f"arrival_s,prompt_tokens,output_tokens\n{arrival},1,1\n", encoding="utf-8")
+    with pytest.raises(SystemExit, match="allowed are times from 0 on"):
+        read_load(path)
+
+
+@pytest.mark.parametrize("spread", [float("nan"), float("inf"), -1.0])
+def test_a_spread_is_a_number_from_0_on(spread: float) -> None:
+    with pytest.raises(SystemExit, match="--spread is"):
+        check_numbers(Namespace(spread=spread, memory_share=0.9), {})
 
 
 def test_the_loads_order_is_that_of_arrivals(tmp_path: Path) -> None:

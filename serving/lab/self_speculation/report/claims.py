@@ -8,7 +8,7 @@ from device_model.speculation import accepted_at
 from serving.lab.self_speculation.measure import MeasuredPoint
 from serving.lab.self_speculation.record import AcceptanceRecord
 from serving.lab.self_speculation.report import published
-from serving.lab.self_speculation.report.shapes import ShapeDifference, budgets, difference
+from serving.lab.self_speculation.report.shapes import ShapeDifference, budgets, difference, gain
 
 COMPARABLE = 0.05  # in alpha: what "performs comparably" is taken to mean
 LAW = 0.05  # relative: what the device model's law of depth is allowed to be off
@@ -34,12 +34,12 @@ def hot_over_random(found: AcceptanceRecord) -> Iterator[Claim]:
     pairs = _pairs(found.curve("fig17a", kind="hot"), found.curve("fig17a", kind="random"), lambda p: p.case.share)
     if not pairs:
         return
-    gains = [(hot.case.share, hot.accepted / random.accepted, difference(hot, random)) for hot, random in pairs]
-    shown = ", ".join(f"{share:g}: {gain - 1:+.0%} ({diff})" for share, gain, diff in gains)
+    gains = [(hot.case.share, gain(hot.alpha, random.alpha), difference(hot, random)) for hot, random in pairs]
+    shown = ", ".join(f"{share:g}: {more:+.0%} ({diff})" for share, more, diff in gains)
     holds, clear = _all_positive([diff for *_, diff in gains])
     yield Claim("ELMoE-3D 7.3 B", "A hot pool has more accepted than a random one, at every share", holds, clear, shown)
-    middle = [gain for share, gain, _ in gains if 0.25 <= share <= 0.5]
-    mean = sum(middle) / len(middle) - 1
+    middle = [more for share, more, _ in gains if 0.25 <= share <= 0.5]
+    mean = sum(middle) / len(middle)
     text = f"The gain is some {published.HOTNESS_GAIN - 1:.0%}: taken as 10 to 40 %, mean of the shares 1/4 to 1/2"
     yield Claim("ELMoE-3D 7.3 B", text, 0.1 <= mean <= 0.4, True, f"{mean:+.0%}")
 
@@ -129,7 +129,8 @@ def early_exit(found: AcceptanceRecord) -> Iterator[Claim]:
         return
     rises = [difference(b, a) for a, b in pairwise(points)]
     shown = ", ".join(f"after layer {p.case.layers}: {p.alpha:.3f}" for p in points)
-    yield Claim("M2R2 A.2", "More layers before the exit have more accepted", *_all_positive(rises), shown)
+    if rises:
+        yield Claim("M2R2 A.2", "More layers before the exit have more accepted", *_all_positive(rises), shown)
     gap = difference(four, max(points, key=lambda p: p.alpha))
     text = (
         "Without trained adapters an exit is weakly aligned: below the 4-bit slices of all experts, whatever the layer"
@@ -152,9 +153,9 @@ def depths(found: AcceptanceRecord) -> Iterator[Claim]:
     )
     laws = [(p, accepted_at(base.alpha, 5, p.case.depth)) for p in points if p is not base]
     shown = ", ".join(
-        f"{p.case.depth}: {p.accepted:.2f}, law {law:.2f} ({law / p.accepted - 1:+.1%})" for p, law in laws
+        f"{p.case.depth}: {p.accepted:.2f}, law {law:.2f} ({gain(law, p.accepted):+.1%})" for p, law in laws
     )
-    holds = all(abs(law / p.accepted - 1) < LAW for p, law in laws)
+    holds = all(abs(gain(law, p.accepted)) < LAW for p, law in laws)
     text = f"The device model's chain (speculation.py), fitted at depth 5, gives other depths within {LAW:.0%}"
     yield Claim("device_model", text, holds, True, shown)
 

@@ -1,5 +1,6 @@
 """Curves of points: between them, the best within a budget, and differences with their standard errors."""
 
+import math
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -41,6 +42,11 @@ def within(points: Iterable[MeasuredPoint], budget_bytes: float) -> MeasuredPoin
     """Return the point of highest alpha that holds at most so many bytes."""
     affordable = [point for point in points if point.held_bytes <= budget_bytes * (1 + 1e-9)]
     return max(affordable, key=lambda point: point.alpha, default=None)
+
+
+def gain(first: float, second: float) -> float:
+    """Return by what share of `second` the first is more: without end if the second is nothing and the first is not."""
+    return first / second - 1 if second else (math.inf if first else 0.0)
 
 
 class DraftBudget(NamedTuple):

@@ -8,7 +8,7 @@ from serving.lab.self_speculation.record import AcceptanceRecord
 from serving.lab.self_speculation.report import published
 from serving.lab.self_speculation.report.claims import Claim, claims
 from serving.lab.self_speculation.report.plots import PICTURES
-from serving.lab.self_speculation.report.shapes import at
+from serving.lab.self_speculation.report.shapes import at, gain
 from serving.presentation.table import Table
 
 
@@ -83,13 +83,13 @@ def _elastic(found: AcceptanceRecord) -> Iterator[TextRow]:
 def _hotness(found: AcceptanceRecord) -> Iterator[TextRow]:
     hot = {p.case.share: p for p in found.curve("fig17a", kind="hot")}
     shown = [
-        f"{p.accepted and hot[p.case.share].accepted / p.accepted - 1:+.0%} at {p.case.share:g}"
+        f"{gain(hot[p.case.share].alpha, p.alpha):+.0%} at {p.case.share:g}"
         for p in found.curve("fig17a", kind="random")
         if p.case.share in hot
     ]
-    gain = published.HOTNESS_GAIN - 1
+    theirs = published.HOTNESS_GAIN - 1
     yield TextRow(
-        "ELMoE-3D 7.3 B", "Accepted length, hot over random pool, by its share", f"~{gain:+.0%}", ", ".join(shown)
+        "ELMoE-3D 7.3 B", "Accepted length, hot over random pool, by its share", f"~{theirs:+.0%}", ", ".join(shown)
     )
 
 

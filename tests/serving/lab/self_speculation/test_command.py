@@ -9,12 +9,14 @@ import torch
 
 from device_model.specs.measured_rates import read_measured
 from serving.cli.main import make_parser
+from serving.lab.self_speculation import command
 from serving.lab.self_speculation.cases import Case, cases
 from serving.lab.self_speculation.command import Options, acceptance, speculate
 from serving.lab.self_speculation.measure import MeasuredPoint, rate
 from serving.lab.self_speculation.record import AcceptanceRecord
 from serving.lab.self_speculation.report import shapes
 from serving.lab.self_speculation.report.claims import claims
+from serving.lab.self_speculation.report.text import rows
 from serving.scenario.scenario import BUNDLED_MODEL
 from serving.usage_error import UsageError
 from tests.serving.lab.self_speculation.models import reference
@@ -71,6 +73,28 @@ def test_a_quick_run_prints_and_writes_the_same_twice(checkpoint, tmp_path, caps
     assert set(json.loads((ours / "acceptance.json").read_text())["about"]) >= {"model", "seed", "threads"}
 
 
+def test_what_was_measured_is_kept_though_it_cannot_be_printed_and_a_report_is_in_utf_8(tmp_path, monkeypatch):
+    found = AcceptanceRecord({"model": "m"}, {"fig17a": []})
+    options = Options(tmp_path, quick=True, seed=0, prompts=1, new_tokens=1, out=tmp_path, date=None)
+    monkeypatch.setattr(command, "acceptance", lambda _: found)
+    with monkeypatch.context() as broken, pytest.raises(BrokenPipeError):
+        broken.setattr(command, "print_tables", raising(BrokenPipeError))
+        speculate(options)
+    assert json.loads((tmp_path / "acceptance.json").read_text())["about"] == {"model": "m"}
+    for name, made_text in (("print_tables", None), ("markdown", "±"), ("rates_csv", ""), ("draw", ())):
+        monkeypatch.setattr(command, name, lambda *_, text=made_text: text)
+    monkeypatch.setattr("io.text_encoding", lambda encoding, *_: encoding or "latin-1")
+    assert speculate(options) == 0
+    assert (tmp_path / "report.md").read_bytes() == "±".encode()
+
+
+def raising(error):
+    def fail(*_):
+        raise error
+
+    return fail
+
+
 def test_what_is_no_checkpoint_is_refused(tmp_path):
     with pytest.raises(UsageError, match="--token-model"):
         run("--token-model", tmp_path, "--quick")
@@ -111,6 +135,24 @@ def test_a_claim_is_true_or_false_as_the_points_are():
     assert [claim.holds for claim in pools(12, 10)] == [True, True]
     assert [claim.holds for claim in pools(20, 10)] == [True, False]
     assert [claim.holds for claim in pools(9, 10)] == [False, False]
+
+
+def test_drafts_of_which_none_is_accepted_are_told_of():
+    def pools(hot, random):
+        cases = (Case("elastic", share=0.25, kind="hot"), hot), (Case("elastic", share=0.25, kind="random"), random)
+        deep = [made(Case("elastic", depth=depth), (0, 5), (0, 5)) for depth in (3, 5)]
+        points = [made(case, (accepted, 5), (accepted, 5)) for case, accepted in cases]
+        return AcceptanceRecord({}, {"fig17a": points, "depth": deep})
+
+    assert [claim.figures for claim in claims(pools(5, 0))][1] == "+inf%"
+    assert [claim.figures for claim in claims(pools(0, 0))][1] == "+0%"
+    assert "+inf% at 0.25" in [row.measured for row in rows(pools(5, 0))]
+
+
+def test_of_a_single_exit_nothing_is_claimed_on_more_layers():
+    found = {"first-layers": [made(Case("first-layers", layers=1), (3, 5), (3, 5))]}
+    found["fig17c"] = [made(Case("elastic"), (20, 5), (20, 5))]
+    assert [claim.source for claim in claims(AcceptanceRecord({}, found))] == ["M2R2 A.2; ELMoE-3D 2.2"]
 
 
 def test_a_budget_compares_the_best_of_each_way():

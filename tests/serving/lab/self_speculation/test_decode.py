@@ -64,6 +64,15 @@ def test_a_draft_that_is_the_target_has_all_accepted(temperature):
     assert run.experts_read == 3 * 4  # top-4 of three layers
 
 
+def test_a_seed_may_be_of_any_size():
+    weights = random_weights(1)
+    elastic = Elastic(weights)
+    draft = elastic.draft("augmented", 4).throttled(PoolPlan(0.25, "random"))
+    for seed in (20261129032119, 2**64):
+        plan = DecodePlan(depth=2, new_tokens=3, seed=seed)
+        assert len(speculate(elastic.target, draft, prompts(1), plan).answers[0].tokens) == 3
+
+
 @pytest.mark.slow
 def test_greedy_text_of_the_bundled_model_is_its_own():
     plan = DecodePlan(depth=4, new_tokens=10)

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from serving.lab.self_speculation.model import Pass, forward, logits, new_cache, prefill
 from serving.lab.self_speculation.weights import digest, load
@@ -107,4 +108,16 @@ def test_a_checkpoint_is_read_as_it_was_saved(tmp_path):
     assert digest(tmp_path) == digest(tmp_path)
     with pytest.raises(UsageError, match="safetensors"):
         (tmp_path / "model.safetensors").unlink()
+        load(tmp_path)
+
+
+def test_a_checkpoint_that_is_damaged_or_not_whole_is_refused(tmp_path):
+    reference(6).float().save_pretrained(tmp_path)
+    path = tmp_path / "model.safetensors"
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(UsageError, match=r"--token-model is .*allowed is a checkpoint"):
+        load(tmp_path)
+    save_file({"model.embed_tokens.weight": torch.zeros(96, 32)}, path)
+    with pytest.raises(UsageError, match=r"which lacks 'layers\.0.*allowed is a whole checkpoint"):
         load(tmp_path)

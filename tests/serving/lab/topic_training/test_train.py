@@ -6,6 +6,7 @@ from random import Random
 import numpy as np
 import pytest
 
+from serving.lab.topic_training import command
 from serving.lab.topic_training import train as training
 from serving.lab.topic_training.command import prepared, train_topics, written
 from serving.lab.topic_training.generate import generate, mistyped, wrapped
@@ -53,6 +54,26 @@ def test_training_repeats_itself_and_learns(monkeypatch):
     assert all(np.array_equal(one[name], two[name]) for name in one)
     assert set(one) == set(two) and all(np.isfinite(tensor).all() for tensor in one.values())
     assert training.accuracy(one, prompts) > 0.5
+
+
+@pytest.mark.parametrize("place", ["", "file/weights.safetensors"])
+def test_what_cannot_be_written_is_refused_before_it_trains(tmp_path, monkeypatch, place):
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setattr(command, "train", lambda *_: pytest.fail("It trained."))
+    with pytest.raises(UsageError, match="--out is "):
+        train_topics(tmp_path / place, 0, None)
+
+
+def test_a_place_that_is_lost_while_it_trains_is_told_in_a_sentence(tmp_path, monkeypatch):
+    out = tmp_path / "new" / "weights.safetensors"
+
+    def trained(*_):
+        out.parent.rmdir()
+        return {"x": np.zeros(1, np.float32)}
+
+    monkeypatch.setattr(command, "train", trained)
+    with pytest.raises(UsageError, match=f"Cannot write {out}: .*No such file"):
+        train_topics(out, 0, None)
 
 
 def test_an_unknown_source_to_hold_out_is_refused():

@@ -202,6 +202,7 @@ def test_attainment_is_joint_and_by_class_and_topic() -> None:
         each.take([1], first_s)
         each.take([2, 3], last_s)
         finish(metrics, each, "stop")
+    finish(metrics, flight("interactive", 0.5, topic="cs"), "error")
     never, gone, free = flight("interactive", 0.5), flight("interactive", 0.5), flight()
     finish(metrics, never, "error")
     finish(metrics, gone, "abort")
@@ -213,11 +214,12 @@ def test_attainment_is_joint_and_by_class_and_topic() -> None:
         return registry.get_sample_value("foreserve_slo_requests_total", labels)
 
     assert (counted("interactive", "true"), counted("interactive", "false")) == (1, 2)
+    assert (counted("interactive", "true", "cs"), counted("interactive", "false", "cs")) == (0, 1)
     assert counted("interactive", "false", "unknown") == 1
     assert counted("none", "true", "unknown") == 1
-    assert counted("custom", "false", "unknown") == 1
+    assert (counted("custom", "true", "unknown"), counted("custom", "false", "unknown")) == (0, 1)
     misses = metrics.service.misses.values
-    assert (misses["interactive", "ttft"], misses["interactive", "tpot"]) == (2, 1)
+    assert (misses["interactive", "ttft"], misses["interactive", "tpot"]) == (3, 1)
 
 
 def test_the_queue_is_looked_at_when_somebody_scrapes() -> None:
