@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 from serving.cli.server_start import ServerStart
 from serving.clock import ClockOrigin
 from serving.edge.preflight import PreparedScenario, free_port
-from serving.scenario.scenario import RUST_FRONT_END
+from serving.scenario.scenario import RUST_FRONT_END, Scenario
+from serving.token_source.vllm_args import served_name
 
 if TYPE_CHECKING:
     from serving.cli.edges import EdgeProcesses
     from serving.cluster.supervision.kept_part import KeptPart
     from serving.edge.async_llm import EmulatedLLM
     from serving.edge.front_ends.front_end import Ready
+    from serving.edge.front_ends.rust_front_end import RustFrontEnd
 
 
 async def start_edges(
@@ -46,27 +48,27 @@ async def join_front_end(
         return
     from serving.cluster.supervision.kept_part import KeptPart, answers_http
     from serving.edge.front_ends.front_end import FrontEnd
-    from serving.edge.front_ends.rust_front_end import RustFrontEnd, find_binary
     from serving.process.background import in_background
 
     address = scenario.front_end
     if scenario.front_end == RUST_FRONT_END:
-        with free_port("127.0.0.1", 0, "front_end") as sock:
-            handshake = int(sock.getsockname()[1])
-        rust = RustFrontEnd(
-            find_binary(),
-            scenario.token_model,
-            scenario.model,
-            prepared.max_model_len,
-            scenario.host,
-            scenario.front_end_port,
-            handshake,
-        )
+        rust = rust_front_end(scenario, prepared.max_model_len)
         kept, address = rust.kept(), rust.address
         await stack.enter_async_context(in_background(kept.run()))
         watch(KeptPart(RUST_FRONT_END, kept, partial(answers_http, rust.host, rust.port)))
     joining = FrontEnd(address, engine.engine_core, ready_response(engine))
     await stack.enter_async_context(in_background(joining.run()))
+
+
+def rust_front_end(scenario: Scenario, max_model_len: int) -> "RustFrontEnd":
+    """Return the start of a scenario's `vllm-rs`, on a free port for its engine. Raise UsageError."""
+    from serving.edge.front_ends.rust_front_end import RustFrontEnd, find_binary
+
+    with free_port("127.0.0.1", 0, "front_end") as sock:
+        handshake = int(sock.getsockname()[1])
+    model, name = scenario.token_model, served_name(scenario)
+    at = (scenario.host, scenario.front_end_port, handshake)
+    return RustFrontEnd(find_binary(), model, name, max_model_len, *at)
 
 
 def ready_response(engine: "EmulatedLLM") -> "Ready":

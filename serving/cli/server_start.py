@@ -2,7 +2,7 @@
 sources and its edges."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
@@ -30,14 +30,14 @@ class ServerStart(NamedTuple):
 
 
 @contextlib.contextmanager
-def begun(scenario: Scenario, say: Callable[[str], None]) -> Iterator[ServerStart]:
-    """Begin the start of a server; its run is over when the context ends. `say` gets progress, a line each.
+def begun(scenario: Scenario, progress: StartProgress) -> Iterator[ServerStart]:
+    """Begin the start of a server; its run is over when the context ends. `progress` is told of each stage.
 
-    Call this before Ray is imported, and before there is an event loop or a thread at work, for what is forked off.
+    Call this before Ray is imported, and before there is an event loop or a thread at work but that of progress, for
+    what is forked off.
     """
     defer_garbage()
     with contextlib.ExitStack() as stack:
-        progress = stack.enter_context(StartProgress(say))
         prepare_environment(scenario.token_model)
         folder = stack.enter_context(run_folder())
         provide_cache(folder)

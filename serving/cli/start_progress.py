@@ -12,9 +12,10 @@ EVERY_S = 5.0
 class StartProgress:
     """Says lines of progress; while nothing new is said, it says how long the last one has taken."""
 
-    def __init__(self, say: Callable[[str], None], every_s: float = EVERY_S) -> None:
+    def __init__(self, say: Callable[[str], None], every_s: float = EVERY_S, began_s: float | None = None) -> None:
+        """Count from `began_s` on, on the monotonic clock; from now if there is none."""
         self._say, self._every_s = say, every_s
-        self._began_s = time.monotonic()
+        self._began_s = time.monotonic() if began_s is None else began_s
         self._stage = ""
         # Not the event loop: imports keep that from everything else for seconds.
         self._over = threading.Event()

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass, field
 from itertools import chain
@@ -11,6 +12,7 @@ from typing import Protocol
 from device_model.condition import HEALTHY
 from serving.cluster.device_manager import Devices
 from serving.cluster.node import State
+from serving.process.backoff import Backoff
 from serving.scenario.active_faults import ActiveFaults, Effect, FaultAction
 from serving.scenario.faults import LOST, STALL, Fault, FaultEvent, events
 from serving.scenario.refused_action import RefusedAction, UnknownTarget
@@ -52,6 +54,7 @@ class FaultInjector:
         # Held while conditions change, so that two changes of one device come one after the other.
         self._lock = asyncio.Lock()
         self._carried_out: set[asyncio.Future[InjectedFault]] = set()
+        self._revivals: set[asyncio.Task[None]] = set()
 
     async def inject(self, fault: Fault) -> InjectedFault:
         """Inject a fault, whose times count from now on. Raise RefusedAction, and change nothing, if it could not
@@ -117,6 +120,8 @@ class FaultInjector:
 
     def stop(self) -> None:
         """Let no fault begin or end any more."""
+        for revival in self._revivals:
+            revival.cancel()
         for injected in self.faults.values():
             if injected.task is not None:
                 injected.task.cancel()
@@ -139,7 +144,8 @@ class FaultInjector:
             try:
                 await self._happen(injected, event)
             except RefusedAction as error:
-                log.error("The fault %r could not come: %s", str(injected.fault), error)
+                what = "come" if event.begins else "end"
+                log.error("The fault %r could not %s: %s", str(injected.fault), what, error)
             except Exception:
                 # Others come, and end, all the same.
                 log.exception("The fault %r could not be carried out.", str(injected.fault))
@@ -197,8 +203,30 @@ class FaultInjector:
         for index in self._present(effect):
             if effect.act is FaultAction.STALL:
                 self._devices.stall(index, self.active.stalled_until_s(index))
-            else:
-                await (self._devices.lose if effect.act is FaultAction.LOSE else self._devices.revive)(index)
+            elif effect.act is FaultAction.LOSE:
+                await self._devices.lose(index)
+            elif not await self._revived(index):
+                revival = asyncio.create_task(self._revive(index))
+                self._revivals.add(revival)
+                revival.add_done_callback(self._revivals.discard)
+
+    async def _revive(self, index: int) -> None:
+        """Try to start a lost device again until it comes up: no other fault's end would."""
+        backoff = Backoff()
+        await asyncio.sleep(backoff.failed(time.monotonic()))
+        while not await self._revived(index):
+            await asyncio.sleep(backoff.failed(time.monotonic()))
+
+    async def _revived(self, index: int) -> bool:
+        """Start a lost device again; tell whether it is lost no longer."""
+        try:
+            await self._devices.revive(index)
+        except UnknownTarget:
+            return True
+        except RefusedAction as error:
+            log.error("Device %d stays lost, and will be tried again: %s", index, error)
+            return False
+        return True
 
     async def _restore(self, undone: Effect, at_s: float) -> None:
         """Put the devices that had already taken up what another one refused back into their conditions."""

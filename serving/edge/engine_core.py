@@ -66,7 +66,8 @@ class EmulatedCore(UtilityCalls):
         rules, now = admission.rules, self.clock.now
         rate = rate_of(rules.forecast.tokens_per_s, scenario.speed)
         alone = next_stream_of(rules.forecast.next_stream, now, scenario.speed)
-        self._text = TextChoice(scenario.text, answers, SourceLoad(rate, alone, len(cluster.sources.running)))
+        devices, sources = lambda: rules.forecast.devices, lambda: self._dispatcher.sources.up
+        self._text = TextChoice(scenario.text, answers, SourceLoad(rate, alone, devices, sources))
         answered = AnswerFeed(self._prefixes, lambda device: self.devices.nodes.get(device))
         feeds = ForecastFeed(rules.forecast, scenario, now), DepartureFeed(rules, now), answered, self._text
         self._observer = EdgeBroadcast([*feeds, *([kv_events] if kv_events else ()), self._listeners])

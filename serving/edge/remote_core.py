@@ -119,6 +119,9 @@ class RemoteCore(RefusedCalls):
         )
         task = call.judging[id] = asyncio.create_task(self._judge(call, message))
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        if call.answered and (maker := asyncio.current_task()):
+            # Its text is made in the background, which may fail before the core has the request.
+            maker.add_done_callback(lambda _: self.ended(call))
 
     async def _judge(self, call: Call, message: AdmissionCall) -> None:
         """Raise `Overflow` or `Invalid` if the core refuses a request."""

@@ -19,8 +19,15 @@ SETTLE_S, SETTLE_TRIES = 0.25, 8  # Actors ship their counts in batches, so the 
 
 PROMPTS, CACHED = "vllm:prompt_tokens_total", "vllm:prompt_tokens_cached_total"
 BEGAN = "process_start_time_seconds"
-OURS = ("foreserve_", PROMPTS, CACHED, BEGAN, *FAMILIES.values())
-DELIVERY = "foreserve_delivery_delay_seconds"
+INFO, DELIVERY = "foreserve_info", "foreserve_delivery_delay_seconds"
+STEP, PACING = "foreserve_step_latency_seconds", "foreserve_pacing_error_seconds"
+UNDERRUNS, ENERGY = "foreserve_underruns_total", "foreserve_energy_joules_total"
+RELEASED, RECORDED = "foreserve_released_tokens_total", "foreserve_recorded_tokens_total"
+# Nothing else is read: power and idle energy change also when all has ended, and would never settle.
+OURS = (
+    *(INFO, DELIVERY, STEP, PACING, UNDERRUNS, ENERGY, RELEASED, RECORDED),
+    *(PROMPTS, CACHED, BEGAN, *FAMILIES.values()),
+)
 
 ReadMetrics = Callable[[], Awaitable[str | None]]
 """Reads the text of /metrics; None if nothing answers there."""
@@ -29,7 +36,7 @@ Series = Mapping[tuple[str, tuple[tuple[str, str], ...]], float]
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The emulator's own series at one instant, and its labels of `foreserve_info`."""
+    """The series that a run's figures are made of at one instant, and the labels of `foreserve_info`."""
 
     info: Mapping[str, str]
     series: Series
@@ -101,7 +108,7 @@ def parse(text: str) -> Snapshot | None:
         return None
     for family in families:
         for sample in family.samples:
-            if sample.name == "foreserve_info":
+            if sample.name == INFO:
                 info = sample.labels
             series[sample.name, tuple(sorted(sample.labels.items()))] = sample.value
     return None if info is None else Snapshot(info, series)
@@ -126,12 +133,12 @@ def difference(before: Snapshot, after: Snapshot | None) -> Fidelity:
         speed=speed,
         lateness_mean_s=mean(DELIVERY, speed),
         ttft_mean_s=mean("vllm:time_to_first_token_seconds", 1.0),
-        step_mean_s=mean("foreserve_step_latency_seconds", 1.0),
-        pacing_error_mean_s=mean("foreserve_pacing_error_seconds", speed),
-        underruns=round(grew("foreserve_underruns_total")),
-        released_tokens=round(grew("foreserve_released_tokens_total")),
-        recorded_tokens=round(grew("foreserve_recorded_tokens_total")),
-        energy_j=grew("foreserve_energy_joules_total"),
+        step_mean_s=mean(STEP, 1.0),
+        pacing_error_mean_s=mean(PACING, speed),
+        underruns=round(grew(UNDERRUNS)),
+        released_tokens=round(grew(RELEASED)),
+        recorded_tokens=round(grew(RECORDED)),
+        energy_j=grew(ENERGY),
         broken=broken,
         modelled=_modelled(before, after),
         tpot_mean_s=mean(FAMILIES["tpot"], 1.0),
@@ -165,7 +172,7 @@ def _broken(before: Snapshot, after: Snapshot | None) -> str | None:
         return "the emulator's /metrics no longer answers"
     if after.speed != before.speed:
         return "the emulator's speed changed during the run"
-    counts = ("foreserve_released_tokens_total", "foreserve_step_latency_seconds_count")
+    counts = (RELEASED, f"{STEP}_count")
     # Of a server that had done nothing before, counts don't fall: when its process began tells of another one.
     anew = _total(after, BEGAN) != _total(before, BEGAN)
     if anew or any(_total(after, name) < _total(before, name) for name in counts):

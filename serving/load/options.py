@@ -11,6 +11,7 @@ from serving.load.address import EndpointAddress
 from serving.scenario.key import DECLARED, Key, key, keys_of
 from serving.scenario.kind import Kind
 from serving.security.client_trust import SYSTEMS, Trust
+from serving.security.header_text import fits_header
 from serving.toml_table import RATE
 from serving.usage_error import CommandFailed, UsageError
 from serving.workload.distributions import MOST as MOST_TOKENS
@@ -121,7 +122,7 @@ class LoadOptions:
             yield "rate_per_s", f"{RATE.words}, of requests per second, or inf", self.rate_per_s
         if self.extra_body.keys() & _OURS:
             yield "extra_body", "without n and stream, as latencies are of one stream", self.extra_body
-        if self.api_key and not (self.api_key.isascii() and self.api_key.isprintable()):
+        if self.api_key and not fits_header(self.api_key):
             yield "api_key", "printable ASCII", "what was given"
 
 

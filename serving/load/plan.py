@@ -11,6 +11,7 @@ from serving.load.prompts import read_prompts
 from serving.load.request import LoadRequest
 from serving.load.texts import prepare, text_of
 from serving.load.tool_calls import LEAST_ROOM, ToolCall, stand_in
+from serving.security.header_text import fits_header
 from serving.workload import Ask, Source, WorkloadError, load_workload
 from serving.workload.ask import CALL, OFFER, TOOL
 from serving.workload.virtual import seed_of
@@ -103,5 +104,5 @@ class LoadPlan:
 
 def _check_sendable(names: Iterable[str]) -> None:
     for name in names:
-        if not (name.isascii() and name.isprintable()):
+        if not fits_header(name):
             raise WorkloadError(f"{name!r} cannot be sent: SLO classes, topics and keys must be printable ASCII.")

@@ -1,7 +1,7 @@
 """Load of the token sources: the share of time that their streams need, and whether one more puts them behind."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 # Share of the source's time: beyond it a slow step, or a long prompt, leaves devices without tokens.
 MOST = 0.6
@@ -22,11 +22,13 @@ class SourceLoad:
         self,
         rate: Callable[[int, int], float],
         next_stream: Callable[[], tuple[float, float]],
-        sources: int = 1,
+        devices: Callable[[], Collection[int]],
+        sources: Callable[[], int],
     ) -> None:
         """`rate(device, streams)`: tokens per real second for each of `streams` streams of a device. `next_stream()`:
-        real seconds until the first token of a request that comes now, and its tokens per real second from then on."""
-        self._rate, self._next_stream, self._sources = rate, next_stream, sources
+        real seconds until the first token of a request that comes now, and its tokens per real second from then on.
+        `devices()`: those that take requests; `sources()`: how many are up."""
+        self._rate, self._next_stream, self._devices, self._sources = rate, next_stream, devices, sources
         self._streams: Counter[int] = Counter()
         self._behind_until_s = 0.0
         self._step_s, self._each_s = STEP_S, EACH_S
@@ -51,18 +53,20 @@ class SourceLoad:
         """Tell whether the sources are behind at a real instant, or would be with one more stream of so many tokens.
 
         Idle ones are not, whatever was before. There the stream has a source for itself, and no prompt of another comes
-        between its steps: it is in time if its last token is.
+        between its steps: it is in time if its last token is. Where no source is up, nothing is.
         """
+        if not (sources := self._sources()):
+            return True
         if not self._streams.total():
             first_s, rate = self._next_stream()
             return tokens * (self._step_s + self._each_s - 1 / rate) > first_s if rate else True
         if now_s < self._behind_until_s:
             return True
-        fewest = min(self._streams, key=lambda device: self._streams[device], default=0)
-        return self._share(self._streams + Counter([fewest])) > MOST
+        idlest = sorted(self._devices(), key=lambda device: self._streams[device])[:1]
+        return self._share(self._streams + Counter(idlest), sources) > MOST
 
-    def _share(self, streams: Counter[int]) -> float:
-        """Return the share of its time that a source needs for these streams by device."""
+    def _share(self, streams: Counter[int], sources: int) -> float:
+        """Return the share of its time that each of so many sources needs for these streams by device."""
         rates = {device: self._rate(device, count) for device, count in streams.items() if count > 0}
         tokens_per_s = sum(streams[device] * rate for device, rate in rates.items())
-        return max(rates.values(), default=0.0) * self._step_s + tokens_per_s / self._sources * self._each_s
+        return max(rates.values(), default=0.0) * self._step_s + tokens_per_s / sources * self._each_s

@@ -15,6 +15,7 @@ from serving.process.hidden_arguments import MASK
 from serving.process.start_memory import Part, overwrite
 from serving.scenario.listen_options import ListenOptions
 from serving.scenario.scenario_error import ScenarioError
+from serving.security.header_text import fits_header
 
 API_KEYS, ADMIN_KEY, VLLM_API_KEY = "FORESERVE_API_KEYS", "FORESERVE_ADMIN_KEY", "VLLM_API_KEY"
 """The variables of the environment that keys come from. vLLM's own counts where no other key is said, as in vLLM."""
@@ -113,7 +114,7 @@ def _checked(key: str, what: str, *options: str) -> str:
     """Return a key that can be one; the message for another doesn't tell it."""
     if not key:
         raise ScenarioError(f"{what} is empty: it must be {ALLOWED}.", *options)
-    if not key.isascii() or not key.isprintable() or set(key) & set(" ,"):
+    if not fits_header(key) or set(key) & set(" ,"):
         raise ScenarioError(f"{what} has a character that no key may have: it must be {ALLOWED}.", *options)
     return key
 

@@ -7,6 +7,7 @@ from typing import Any
 from serving.cli.parser import name_otherwise
 from serving.scenario.options import file_name
 from serving.security.client_trust import Trust
+from serving.security.header_text import fits_header
 from serving.usage_error import UsageError
 
 # What `serve` and load generators of others have for what is one `--url` here.
@@ -30,7 +31,7 @@ def name_url(parser: argparse.ArgumentParser) -> None:
 def key_of(args: argparse.Namespace) -> str | None:
     """Return the key that the command line, or the environment, has. Raise UsageError for one that can't be sent."""
     key: str | None = args.api_key or None
-    if key and not (key.isascii() and key.isprintable()):
+    if key and not fits_header(key):
         raise UsageError("--api-key, or OPENAI_API_KEY, must be printable ASCII.")
     return key
 

@@ -1,6 +1,7 @@
 """The arguments of commands that take a scenario: its file, and an option for each of its keys."""
 
 import argparse
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from serving.cli.named_options import naming_options
@@ -45,11 +46,13 @@ def _given(args: argparse.Namespace) -> dict[str, Any]:
     return {key: value for key, value in options.items() if value is not None}
 
 
-def prepare_of(args: argparse.Namespace) -> "PreparedScenario":
-    """Return the prepared scenario of the command line. Raise UsageError, which names the file if there is one, and
-    DeviceError."""
+def prepare_of(args: argparse.Namespace, progress: Callable[[str], None]) -> "PreparedScenario":
+    """Return the prepared scenario of the command line. `progress` is told of what takes seconds. Raise UsageError,
+    which names the file if there is one, and DeviceError."""
     from serving.edge.preflight import prepare
 
     scenario = scenario_of(args)
+    if scenario.vllm_options:
+        progress("Importing vLLM, which checks the options of its front end ...")
     with naming_options(_given(args)), located_in(args.scenario):
         return prepare(scenario)

@@ -4,6 +4,7 @@ import argparse
 import re
 
 from serving.cli.arguments.client import add_client, key_of, trust_of
+from serving.security.header_text import fits_header
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -37,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
 def _metadata(text: str) -> tuple[str, str | bytes]:
     """Parse `NAME: VALUE` into an entry of gRPC's metadata, which has bytes where a name ends in -bin."""
     name, colon, value = (part.strip() for part in text.partition(":"))
-    if not colon or not re.fullmatch(r"[A-Za-z0-9_.-]+", name) or not (value.isascii() and value.isprintable()):
+    if not colon or not re.fullmatch(r"[A-Za-z0-9_.-]+", name) or not fits_header(value):
         raise argparse.ArgumentTypeError(f"{text!r} is not allowed; allowed is NAME: VALUE in printable ASCII")
     name = name.lower()
     return name, value.encode() if name.endswith("-bin") else value

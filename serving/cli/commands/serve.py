@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import logging
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,8 @@ def run(args: argparse.Namespace) -> int:
 
     from serving.cli.announcements import check_folder, tell
     from serving.cli.server_start import begun
+    from serving.cli.start_progress import StartProgress
+    from serving.process.process_age import process_age_s
     from serving.process.shutdown import LOST, end_at_once_when_told
 
     end_at_once_when_told()
@@ -50,13 +53,15 @@ def run(args: argparse.Namespace) -> int:
     if args.api_keys or args.admin_keys:
         log.warning(SHOWN)
     with contextlib.ExitStack() as stack:
-        checked = prepare_of(args)
+        progress = stack.enter_context(StartProgress(tell, began_s=time.monotonic() - process_age_s()))
+        progress.waits_for("Checking the scenario ...")
+        checked = prepare_of(args, progress)
         stack.callback(checked.sock.close)
         args.api_keys = args.admin_keys = None
         # Files of logs are opened only once all else is right.
         prepared = replace(checked, observing=observing.observe(args, stack))
         introduce(prepared)
-        start = stack.enter_context(begun(prepared.scenario, say=tell))
+        start = stack.enter_context(begun(prepared.scenario, progress))
         # Not before: Ray comes with them.
         from serving.cli.emulation import serve
         from serving.cluster.supervision.ray_watch import RayLost

@@ -51,6 +51,11 @@ class TokenSources:
         """The slowest source's real seconds of a step, and more for each sequence in it; None before any has told."""
         return max((source.cost for source in self.all if source.cost is not None), default=None)
 
+    @property
+    def up(self) -> int:
+        """How many sources are up."""
+        return sum(source.link.up for source in self.all)
+
     def tell_addresses(self) -> None:
         """Tell the sources the devices' addresses from now on."""
         for source in self.all:

@@ -6,7 +6,8 @@ import pytest
 
 from device_model.specs.spec import UnknownName
 from serving.cli.arguments.scenario import prepare_of
-from serving.cli.main import make_parser
+from serving.cli.main import make_parser, parse
+from serving.edge import preflight
 from serving.scenario.scenario_error import ScenarioError
 
 
@@ -33,7 +34,7 @@ def test_the_line_of_the_key_is_told(tmp_path: Path, text: str, line: int, said:
     path.write_text(text)
     args = make_parser().parse_args(["serve", str(path), "--http-port", "0", "--grpc-port", "0"])
     with pytest.raises(ScenarioError) as caught:
-        prepare_of(args)
+        prepare_of(args, print)
     assert str(caught.value).startswith(f"{path}, line {line}: ")
     assert said in str(caught.value) and "\n" not in str(caught.value)
 
@@ -43,17 +44,17 @@ def test_an_option_that_is_not_in_the_file_is_told_with_the_file(tmp_path: Path)
     path.write_text("devices = 1\n")
     options = ["--hardware", "dgx", "--http-port", "0", "--grpc-port", "0"]
     with pytest.raises(ScenarioError, match="There is no hardware 'dgx'") as caught:
-        prepare_of(make_parser().parse_args(["serve", str(path), *options]))
+        prepare_of(make_parser().parse_args(["serve", str(path), *options]), print)
     assert str(caught.value).startswith(f"{path}: ")
     with pytest.raises(UnknownName, match=r"^There is no hardware 'dgx'"):
-        prepare_of(make_parser().parse_args(["serve", *options]))
+        prepare_of(make_parser().parse_args(["serve", *options]), print)
 
 
 def test_an_option_is_named_where_the_command_line_set_the_key_and_the_key_where_the_file_did(tmp_path: Path) -> None:
     path = tmp_path / "it.toml"
     path.write_text("devices = 1\nblock_tokens = 9999\n")
     with pytest.raises(ScenarioError, match="`block_tokens` is 9999"):
-        prepare_of(make_parser().parse_args(["serve", str(path)]))
+        prepare_of(make_parser().parse_args(["serve", str(path)]), print)
     for words, said in (
         (["--max-num-seqs", "0"], "`--max-num-seqs` (max_num_seqs) is 0: it must be a whole number of at least 1."),
         (["--width", "3", "--draft", "none"], "`--width` is set, and nothing drafts (`--draft`): "),
@@ -61,8 +62,17 @@ def test_an_option_is_named_where_the_command_line_set_the_key_and_the_key_where
         (["--fault", "x"], "An entry of `--fault` (faults), 'x', has no kind"),
     ):
         with pytest.raises(ScenarioError) as caught:
-            prepare_of(make_parser().parse_args(["serve", *words]))
+            prepare_of(make_parser().parse_args(["serve", *words]), print)
         assert str(caught.value).startswith(said)
+
+
+def test_a_line_is_said_before_vllm_is_imported_to_check_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    before: list[list[str]] = []
+    monkeypatch.setattr(preflight, "prepare", lambda _: before.append(list(said)))
+    prepare_of(parse(["serve"]), said.append)
+    prepare_of(parse(["serve", "--", "--root-path=/p"]), said.append)
+    assert before[0] == [] and before[1][0].startswith("Importing vLLM")
 
 
 def test_explain_names_its_options() -> None:

@@ -27,3 +27,13 @@ def test_a_quick_start_says_nothing_twice() -> None:
         progress("Starting Ray ...")
         progress.done()
     assert said == ["Starting Ray ..."]
+
+
+def test_seconds_before_it_was_there_count_too() -> None:
+    said: list[str] = []
+    with StartProgress(said.append, every_s=0.01, began_s=time.monotonic() - 70.0) as progress:
+        progress.waits_for("The token source ...")
+        while not said:
+            time.sleep(0.005)
+        assert progress.done() >= 70.0
+    assert float(said[0].split()[0]) >= 70.0

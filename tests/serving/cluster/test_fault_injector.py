@@ -211,6 +211,31 @@ def test_what_one_device_of_a_tier_refuses_leaves_no_other_in_it() -> None:
     asyncio.run(run())
 
 
+def test_a_device_that_does_not_come_up_at_the_end_of_its_loss_is_tried_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Slow(Devices):
+        refused = 0
+
+        async def revive(self, index: int) -> None:
+            self.refused += 1
+            if self.refused <= 2:
+                raise RefusedAction(f"Device {index} did not come up: there is no room.")
+            await super().revive(index)
+
+    async def run() -> None:
+        devices = Slow(1)
+        injector = FaultInjector(devices, SimpleNamespace(now=lambda: 5.0), 0)  # type: ignore[arg-type]
+        told = await injector.inject(Fault(LOST, device=2))
+        await injector.clear(told.id)
+        assert devices.nodes[2].state is State.LOST and not injector.faults
+        while devices.nodes[2].state is not State.SERVING:
+            await asyncio.sleep(0.001)
+        assert caplog.text.count("Device 2 stays lost, and will be tried again: Device 2 did not come up") == 2
+
+    asyncio.run(asyncio.wait_for(run(), 10.0))
+
+
 def test_whoever_clears_a_fault_and_goes_away_has_cleared_it() -> None:
     async def check(devices: Devices, injector: FaultInjector) -> None:
         told = await injector.inject(Fault("clock", 0.5))

@@ -6,7 +6,9 @@ from typing import Any
 
 import msgspec
 import pytest
+from vllm.sampling_params import SamplingParams
 
+from serving.admission_request import AdmissionRequest
 from serving.call import Call, stamp
 from serving.clock import WallClock
 from serving.cluster.streams.sockets import Address
@@ -43,13 +45,24 @@ class Refusing(RemoteCore):
         raise GivenUp("All places are taken.")
 
 
+class Taking(RemoteCore):
+    """Has every request admitted."""
+
+    async def _judge(self, call: Call, message: AdmissionCall) -> None:
+        pass
+
+
+def core_on(clock: WallClock, wire: Wire, kind: type[RemoteCore]) -> RemoteCore:
+    inbox: Any = SimpleNamespace(address=Address("here", "/inbox"), start=lambda *takers: None)
+    return kind(wire, inbox, clock, Arrivals(clock))  # type: ignore[arg-type]
+
+
 def test_a_request_that_is_refused_after_its_call_was_answered_leaves_no_call() -> None:
     """As one is that is made in the background."""
 
     async def play() -> None:
         clock, wire = WallClock(0.0), Wire()
-        inbox: Any = SimpleNamespace(address=Address("here", "/inbox"), start=lambda *takers: None)
-        core = Refusing(wire, inbox, clock, Arrivals(clock))  # type: ignore[arg-type]
+        core = core_on(clock, wire, Refusing)
         call = stamp(clock)
         call.end(None)
         with pytest.raises(GivenUp):
@@ -57,5 +70,24 @@ def test_a_request_that_is_refused_after_its_call_was_answered_leaves_no_call() 
         assert wire.ended == [1] and not call.number
         # Whichever call comes next, wherever it lies in memory, is another one.
         assert core._number(Call(0.0)) > 1
+
+    asyncio.run(play())
+
+
+def test_a_request_that_fails_in_the_background_before_the_core_has_it_leaves_no_call() -> None:
+    async def play() -> None:
+        clock, wire = WallClock(0.0), Wire()
+        core = core_on(clock, wire, Taking)
+        call = stamp(clock)
+        call.end(None)
+
+        async def make() -> None:
+            core.admit("a", AdmissionRequest(4, 16), SamplingParams(max_tokens=16), 0)
+            await asyncio.sleep(0)
+            raise ValueError("A schema that nobody can follow.")
+
+        (failed,) = await asyncio.gather(asyncio.create_task(make()), return_exceptions=True)
+        await asyncio.sleep(0)
+        assert isinstance(failed, ValueError) and wire.ended == [1] and not call.number
 
     asyncio.run(play())

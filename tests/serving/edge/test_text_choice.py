@@ -46,7 +46,7 @@ def call() -> Call:
 
 
 def choice(text: str, answers: Answers | None, late: bool = False, first_s: float = 0.0) -> TextChoice:
-    load = SourceLoad(lambda device, streams: 50.0, lambda: (first_s, 50.0))
+    load = SourceLoad(lambda device, streams: 50.0, lambda: (first_s, 50.0), lambda: [0], lambda: 1)
     made = TextChoice(text, answers, load)
     if late:
         load.begin(0)

@@ -1,6 +1,10 @@
+import asyncio
+from itertools import count
+
 import pytest
 
-from serving.load.emulator import Fidelity, difference, parse
+from serving.load import emulator
+from serving.load.emulator import Fidelity, difference, parse, settled
 
 METRICS = """\
 # HELP foreserve_info What this emulator emulates.
@@ -131,3 +135,17 @@ def test_other_servers_metrics_are_not_an_emulators():
 
 def test_no_emulator_is_also_one_whose_text_cannot_be_read():
     assert parse("foreserve_info{speed=\n") is None
+
+
+def test_an_emulator_has_settled_though_it_draws_power_while_it_idles(monkeypatch):
+    monkeypatch.setattr(emulator, "SETTLE_S", 0.0)
+    reads, tokens = count(1), [100, 150, 200, 200, 999]
+
+    async def read():
+        number = next(reads)
+        idle = f'foreserve_idle_energy_joules_total{{device="0"}} {3.5 * number}\nforeserve_power_watts {9 / number}\n'
+        return metrics(tokens=tokens[number - 1]) + idle
+
+    after = asyncio.run(settled(read))
+    assert difference(parse(metrics()), after).released_tokens == 2 * 200
+    assert next(reads) == 5

@@ -7,7 +7,7 @@ from serving.recordings.source_load import BEHIND_S, SourceLoad
 
 
 def load(rate: float = 50.0, step_s: float = 0.004, each_s: float = 0.0003) -> SourceLoad:
-    found = SourceLoad(lambda device, streams: rate, lambda: (0.0, rate))
+    found = SourceLoad(lambda device, streams: rate, lambda: (0.0, rate), lambda: range(4), lambda: 1)
     found.learn(step_s, each_s)
     return found
 
@@ -41,6 +41,35 @@ def test_a_token_that_came_late_keeps_others_out_for_a_while() -> None:
     # But not where all that was late is over.
     late.end(0)
     assert not late.behind(10.0, 1)
+
+
+def test_a_new_stream_comes_to_a_device_that_is_there() -> None:
+    there = [0, 1]
+    # The second device wants tokens so fast that no source has time for it.
+    rates = {0: 50.0, 1: 500.0}
+    found = SourceLoad(lambda device, streams: rates[device], lambda: (0.0, 50.0), lambda: there, lambda: 1)
+    found.begin(1)
+    found.end(1)
+    found.begin(0)
+    assert found.behind(0.0, 1000)
+    there.remove(1)
+    assert not found.behind(0.0, 1000)
+    there.clear()
+    assert not found.behind(0.0, 1000)
+
+
+def test_sources_are_counted_that_are_up() -> None:
+    up = [2]
+    found = SourceLoad(lambda device, streams: 50.0, lambda: (0.0, 50.0), lambda: range(4), lambda: up[0])
+    found.learn(0.004, 0.0003)
+    assert taken(found, 4, 256) == 53
+    up[0] = 3
+    assert not found.behind(1.0, 1000)
+    up[0] = 0
+    assert found.behind(1.0, 1000)
+    for number in range(53):
+        found.end(number % 4)
+    assert found.behind(1.0, 1000)
 
 
 @given(

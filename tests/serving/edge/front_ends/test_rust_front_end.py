@@ -9,6 +9,7 @@ import openai
 import psutil
 import pytest
 
+from serving.cli.front_ends import rust_front_end
 from serving.edge.front_ends.rust_front_end import VARIABLE, RustFrontEnd, find_binary, vllm_version
 from serving.edge.preflight import check_rust_front_end, free_port
 from serving.process.server_process import ServerProcess, server
@@ -72,6 +73,13 @@ def test_it_is_told_what_it_serves() -> None:
     assert command[:3] == ["/bin/vllm-rs", "serve", "folder"]
     said = dict(zip(command[3::2], command[4::2], strict=True))
     assert (said["--served-model-name"], said["--port"], said["--handshake-port"]) == ("name", "8100", "8150")
+
+
+def test_it_serves_under_the_name_that_the_edge_does(program: Path) -> None:
+    scenario = Scenario(front_end=RUST_FRONT_END, vllm_options=("--served-model-name", "mine"))
+    started = rust_front_end(scenario, 2048)
+    assert (started.binary, started.name, started.port) == (program, "mine", scenario.front_end_port)
+    assert rust_front_end(Scenario(), 2048).name == Scenario().model
 
 
 def test_the_wheel_that_has_it_is_of_the_version_installed() -> None:
