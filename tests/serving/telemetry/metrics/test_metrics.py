@@ -195,6 +195,18 @@ def test_of_a_class_that_is_turned_away_as_a_whole_there_are_requests_to_divide_
     assert registry.get_sample_value("foreserve_rejections_total", {"slo_class": OWN_TARGETS, "reason": "ttft"}) == 1
 
 
+def test_of_a_topic_the_first_miss_is_seen_by_a_rate() -> None:
+    metrics, registry = measured()
+    metrics.on_begin(flight("interactive", 0.5, topic="law"))
+    metrics.on_begin(flight(ttft_s=9.0))
+    begun = [("interactive", "law"), (OWN_TARGETS, NO_TOPIC)]
+    for (slo, topic), met in product(begun, ("true", "false")):
+        ended = {"slo_class": slo, "topic": topic, "met": met}
+        assert registry.get_sample_value("foreserve_slo_requests_total", ended) == 0
+        assert registry.get_sample_value("foreserve_slo_tokens_total", {"slo_class": slo, "met": met}) == 0
+    assert registry.get_sample_value("foreserve_slo_misses_total", {"slo_class": OWN_TARGETS, "target": "ttft"}) == 0
+
+
 def test_attainment_is_joint_and_by_class_and_topic() -> None:
     metrics, registry = measured()
     good, late, slow = (flight("interactive", 0.5, 0.05, "math") for _ in range(3))
