@@ -97,6 +97,9 @@ class DeviceMetrics:
         device, name = device_of(node.spec), str(node.index)
         if node.index not in self.models:
             self._begin(name, device.tiers)
+        else:
+            # What it drew until now, it drew in the condition that it was in.
+            self._account(node.index)
         self.models[node.index], self.hardware[node.index] = device, node.spec.hardware
         self._windows.setdefault(node.index, Window())
         self._idle_since_s.setdefault(node.index, self._now())
@@ -104,10 +107,10 @@ class DeviceMetrics:
             if labels[0] == name:
                 self.device.values[labels] = 0
         self.device.values[(name, str(node.spec.member), str(node.state))] = 1
+        self._switch(node.index, on=node.state not in (State.LOST, State.GONE))
         if node.state is State.GONE:
             self._forget(node.index)
             return
-        self._switch(node.index, on=node.state is not State.LOST)
         for tier, memory in zip(device.tiers, (device.hb, device.ext), strict=True):
             self.capacity.values[(name, tier)] = memory.capacity_bytes
             self.bandwidth.values[(name, tier)] = memory.bytes_per_s
@@ -201,13 +204,18 @@ class DeviceMetrics:
     def _idle_energy(self) -> dict[Labels, float]:
         for index in self.models:
             self.idle.values[(str(index),)] += 0
-            if not self._works(index) and index not in self._off:
-                self._idled(index, self._now())
+            self._account(index)
         return self.idle.values
+
+    def _account(self, index: int) -> None:
+        """Record what a device has drawn until now, if it has nothing to do."""
+        if not self._works(index) and index not in self._off:
+            self._idled(index, self._now())
 
     def _forget(self, index: int) -> None:
         for known in (self.models, self._windows, self._last, self._idle_since_s):
             known.pop(index, None)  # type: ignore[attr-defined]
+        self._off.discard(index)
         for levels in (self.capacity, self.bandwidth, self.fault_active):
             for labels in levels.values:
                 if labels[0] == str(index):

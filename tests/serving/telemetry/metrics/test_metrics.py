@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client import Histogram as Reference
 from prometheus_client.parser import text_string_to_metric_families
 
+from device_model.condition import Condition
 from serving.clock import VirtualClock, WallClock
 from serving.cluster.node import Node, State
 from serving.device.device_spec import DeviceSpec
@@ -347,6 +348,21 @@ def test_a_device_that_is_gone_has_no_power_and_keeps_its_counters() -> None:
     assert there == {(name, "0") for name in levels}
     assert metrics.recent_load.of_all().keys() == {0}
     assert registry.get_sample_value("vllm:generation_tokens_total", {"model_name": "m", "engine": "1"}) == 0
+
+
+def test_idle_joules_are_those_of_the_condition_in_which_they_were_drawn_until_the_device_is_gone() -> None:
+    clock = Clock()
+    metrics, registry = measured(devices=2, clock=clock)
+    half = EMULATED.in_condition(Condition(hb_share=0.5))
+    smaller = half.device_limits(half.load())
+    assert smaller.static_w < 0.9 * IDLE_W
+    clock.until(2.0)
+    metrics.on_change(dataclasses.replace(node(1), spec=half, device_limits=smaller))
+    clock.until(5.0)
+    metrics.on_change(dataclasses.replace(node(1, State.GONE), spec=half, device_limits=smaller))
+    clock.until(9.0)
+    drawn_j = registry.get_sample_value("foreserve_idle_energy_joules_total", {"device": "1"})
+    assert drawn_j == pytest.approx(2 * IDLE_W + 3 * smaller.static_w)
 
 
 # Series of a device, and of the rest, that all which can happen leaves behind at most: buckets count.
