@@ -9,7 +9,7 @@ from device_model.device import RooflineDevice
 from device_model.specs.hardware import TierNames
 from serving.cluster.node import Node, State
 from serving.device.device_spec import DeviceSpec
-from serving.scenario.faults import ANYWHERE
+from serving.scenario.faults import ANYWHERE, STALL
 from serving.telemetry.metrics.families import Counters, Gauges, Labels
 from serving.telemetry.metrics.in_flight import InFlight
 from serving.telemetry.metrics.window import Window
@@ -41,6 +41,7 @@ class DeviceMetrics:
         self._windows: dict[int, Window] = {}
         self._last: dict[int, StepRecord] = {}
         self._idle_since_s: dict[int, float] = {}
+        self._stalled_until_s: dict[int, float] = {}
         self.device = Gauges(
             registry,
             "foreserve_device",
@@ -143,6 +144,8 @@ class DeviceMetrics:
         """Record that a fault came over a device, or is over."""
         self.fault_active.values[(str(device), kind)] += 1 if begins else -1
         self.faults.values[(str(device), kind)] += begins
+        if kind == STALL and not begins:
+            self._stalled_until_s[device] = self._now()
 
     def on_dropped(self, receiver: str, count: int) -> None:
         """Messages could not be read."""
@@ -179,8 +182,11 @@ class DeviceMetrics:
         return dict.fromkeys(used, 0.0) if index in self._off else used
 
     def _until_s(self, index: int) -> float:
-        """Return the end of a device's accounted time: a step under way is unknown, and no pause."""
-        return 0.0 if self._works(index) else self._now()
+        """Return the end of a device's accounted time, that of its last step apart: a step under way is unknown, and no
+        pause, unless the device stands still."""
+        if self.fault_active.values[(str(index), STALL)] or not self._works(index):
+            return self._now()
+        return max(self._idle_since_s[index], self._stalled_until_s.get(index, 0.0))
 
     def _works(self, index: int) -> bool:
         """Tell whether a device has anything to do: if so, the record of its next step says since when."""
@@ -213,7 +219,7 @@ class DeviceMetrics:
             self._idled(index, self._now())
 
     def _forget(self, index: int) -> None:
-        for known in (self.models, self._windows, self._last, self._idle_since_s):
+        for known in (self.models, self._windows, self._last, self._idle_since_s, self._stalled_until_s):
             known.pop(index, None)  # type: ignore[attr-defined]
         self._off.discard(index)
         for levels in (self.capacity, self.bandwidth, self.fault_active):

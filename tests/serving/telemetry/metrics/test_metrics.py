@@ -479,6 +479,30 @@ def test_looking_at_a_device_that_works_does_not_make_it_idle() -> None:
     assert metrics.energy_j(0) == pytest.approx(1.05 * IDLE_W + 0.05)
 
 
+def test_what_worked_before_a_stall_or_a_pause_is_no_longer_seen_by_meters() -> None:
+    clock = Clock()
+    metrics, _ = measured(clock=clock)
+    request, devices = flight(), metrics.devices
+    metrics.on_begin(request)
+    metrics.on_step(record(latency_s=1.0))
+    clock.until(1.5)
+    assert devices.busy_share(0) == pytest.approx(1)
+    metrics.on_fault(0, "stall", True)
+    for at_s, begins in ((4.0, True), (5.0, False)):  # In the end its next step is under way.
+        clock.until(at_s)
+        if not begins:
+            metrics.on_fault(0, "stall", False)
+        assert devices.busy_share(0) == 0 and devices.power_w(0) == pytest.approx(IDLE_W)
+    metrics.on_step(record(start_s=5.0, latency_s=0.25))
+    assert devices.busy_share(0) == pytest.approx(0.25)
+    finish(metrics, request, "stop")
+    clock.until(9.0)
+    metrics.energy_j(0)
+    metrics.on_begin(flight())
+    clock.until(9.5)
+    assert devices.busy_share(0) == 0
+
+
 def test_requests_that_a_device_has_not_looked_at_yet_wait() -> None:
     metrics, registry = measured()
     begun = flight()
