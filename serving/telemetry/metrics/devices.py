@@ -170,8 +170,10 @@ class DeviceMetrics:
         return self._windows[index].busy_share(self._until_s(index))
 
     def ext_share(self, index: int) -> float:
-        """Return the share of its external bandwidth that a device used in the last emulated second."""
-        return self._windows[index].ext_bytes_per_s(self._until_s(index)) / self.models[index].ext.bytes_per_s
+        """Return the share of its external bandwidth that a device used in the last emulated second: at most all, where
+        it was throttled within that second and is told by what it has now."""
+        used_bytes_per_s = self._windows[index].ext_bytes_per_s(self._until_s(index))
+        return min(1.0, used_bytes_per_s / self.models[index].ext.bytes_per_s)
 
     def used_bytes(self, index: int) -> dict[tuple[str, str], float]:
         """Return the bytes that a device's memory holds, by tier and kind."""

@@ -503,6 +503,17 @@ def test_what_worked_before_a_stall_or_a_pause_is_no_longer_seen_by_meters() -> 
     assert devices.busy_share(0) == 0
 
 
+def test_a_tier_that_was_throttled_a_moment_ago_is_no_more_than_all_in_use() -> None:
+    metrics, _ = measured()
+    metrics.on_begin(flight())
+    used_bytes = 0.8 * EMULATED.load().device.ext.bytes_per_s
+    metrics.on_step(record(latency_s=1.0, traffic_bytes=(0.0, used_bytes)))
+    assert metrics.devices.ext_share(0) == pytest.approx(0.8)
+    slow = EMULATED.in_condition(Condition(ext_share=0.4))
+    metrics.on_change(dataclasses.replace(node(0), spec=slow, device_limits=slow.device_limits(slow.load())))
+    assert metrics.devices.ext_share(0) == 1
+
+
 def test_requests_that_a_device_has_not_looked_at_yet_wait() -> None:
     metrics, registry = measured()
     begun = flight()
