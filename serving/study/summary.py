@@ -122,10 +122,9 @@ def _latencies(recorder: Recorder, requests: bytes, wanted: Sequence[Percentile]
         limits = [target for target in targets.percentiles if target.percentile.metric == metric]
         if metric == ITL:
             row |= {Percentile(metric, each).figure: recorder.gaps.within_s(each / 100) for each in percents}
-            served = bool((judged & ~refused).any())
-            row |= {
-                target.attainment: recorder.gaps.share_within(target.limit_s) if served else 0.0 for target in limits
-            }
+            # Tokens that those who were refused would have had are late, as many each as the others'.
+            served = float((~refused[judged]).mean()) if judged.any() else 0.0
+            row |= {target.attainment: served * recorder.gaps.share_within(target.limit_s) for target in limits}
             continue
         # A single token has no time per output token.
         counts = judged & ~refused & (column(requests, "output_tokens") > 1 if metric == "tpot" else True)
