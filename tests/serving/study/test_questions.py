@@ -341,10 +341,11 @@ def test_search_leaves_places_without_the_figure_to_the_last(tmp_path: Path) -> 
 
 
 def test_search_leaves_places_that_serve_nobody_to_the_last(tmp_path: Path) -> None:
-    """Their energy a token is none, not 0, and no bound is kept by them."""
+    """Their energy a token is none, and their latency, not 0; no bound is kept by them. It is those who are judged that
+    count: before, somebody may have been served."""
     asked = study(tmp_path, SEARCH.format(most=4, trials=16))
     (inquiry,) = asked.question.inquiries(asked)
-    nobody = row(refused=1, j_per_token=0.0, tpot_p99_s=0.0)
+    nobody = row(requests=100, refused=50, refused_share=1.0, j_per_token=0.0, tpot_p99_s=0.0)
     answer, findings = ask(inquiry, lambda at: row(tpot_p99_s=0.01, j_per_token=2.0) if at["tau"] == 4 else nobody)
     assert answer is not None and (answer["tau"], answer["j_per_token"], answer["kept"]) == (4, 2.0, True)
     assert not asked.question.keeps([findings[0]])  # type: ignore[attr-defined]
