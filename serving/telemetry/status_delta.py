@@ -16,7 +16,7 @@ class DeviceRates(NamedTuple):
 
 
 class StatusDeltas:
-    """Keeps the last status. The first delta covers all time before."""
+    """Keeps the last status. The first delta covers all time before, also that of a server that has begun anew."""
 
     def __init__(self) -> None:
         self._last: Status | None = None
@@ -24,6 +24,8 @@ class StatusDeltas:
 
     def since_last(self, status: Status) -> dict[int, DeviceRates]:
         """Return each device's rates, by its index, since the last call."""
+        if self._last is not None and status.emulated_s < self._last.emulated_s:
+            self._last, self._last_devices = None, {}
         since_s = status.emulated_s - (self._last.emulated_s if self._last else 0.0)
         rates = {now.index: _rates(now, self._last_devices.get(now.index), since_s) for now in status.devices}
         self._last, self._last_devices = status, {now.index: now for now in status.devices}

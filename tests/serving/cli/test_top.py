@@ -77,6 +77,12 @@ def test_a_beat_is_what_went_on_between_two_looks() -> None:
     assert deltas.since_last(after)[1].j_per_token is None
 
 
+def test_rates_of_a_server_that_has_begun_anew_are_since_its_start() -> None:
+    long_ago, again, deltas = busy_status(40), busy_status(3), StatusDeltas()
+    deltas.since_last(long_ago)
+    assert deltas.since_last(again) == StatusDeltas().since_last(again)
+
+
 def test_nothing_was_asked_of_a_class_that_nobody_named() -> None:
     assert attained(SloNow("batch", None, None, 0, 0, 0, 0)) is None
 
