@@ -7,12 +7,14 @@ from serving.telemetry.status import DeviceNow, SloNow, Status
 
 class DeviceRates(NamedTuple):
     """A device's rates between two statuses: tokens per second, joules per token (of steps), share of steps that
-    speculated, and share of drafts accepted (None where there was nothing to divide by)."""
+    speculated, and share of drafts accepted (None where there was nothing to divide by); and joules of steps a second,
+    which there are without a token, too."""
 
     tokens_per_s: float
     j_per_token: float | None
     sd_share: float | None
     acceptance: float | None
+    step_w: float
 
 
 class StatusDeltas:
@@ -50,4 +52,5 @@ def _rates(now: DeviceNow, last: DeviceNow | None, since_s: float) -> DeviceRate
         joules / tokens if tokens else None,
         steps.get("sd", 0) / made if made else None,
         accepted / drafted if drafted else None,
+        joules / since_s if since_s > 0 else 0.0,
     )
