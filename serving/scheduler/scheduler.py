@@ -229,9 +229,9 @@ class Scheduler:
         wanted = sequence.length + self.rules.lookahead
         if new <= 0 or (self.kv.needed(wanted, hashes) > self.kv.free and self.running):
             return False
-        step.queried += sequence.length if self.rules.prefix_caching and not sequence.kept else 0
-        found = start if not sequence.kept else 0
-        step.cached += found
+        found, again = 0 if sequence.kept else start, sequence.kept or sequence.order
+        step.queried += sequence.length if self.rules.prefix_caching and not again else 0
+        step.cached += 0 if again else found  # As in vLLM, a prompt counts once, however often it is preempted.
         if sequence.spilled:
             step.fetched += sequence.kept
             self._spilled -= sequence.kept

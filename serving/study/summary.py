@@ -21,6 +21,7 @@ COLUMNS = {
     "refused": "of these, how many were turned away: they keep no target, and count for no latency",
     "never_served": "of these, how many no server would ever take on: longer than the context or a key's limit",
     "judged": "of all, how many arrive in the window that counts for latencies and attainment",
+    "refused_share": "share of the judged requests that were turned away",
     "offered_per_s": "arrivals per second, from the first to the last",
     "attainment": "share of requests within both targets",
     "ttft_attainment": "share of requests within the TTFT target",
@@ -105,6 +106,7 @@ def _of_requests(requests: bytes) -> Row:
     never = ~np.isin(column(requests, "refused"), ["", *map(str, OVERLOAD)])
     row: Row = {"requests": len(judged), "refused": int(refused.sum()), "never_served": int(never.sum())}
     row["judged"] = int(judged.sum())
+    row["refused_share"] = float(refused[judged].mean()) if judged.any() else 0.0
     span_s = float(np.ptp(arrival_s)) if len(arrival_s) > 1 else 0.0
     row["offered_per_s"] = (len(arrival_s) - 1) / span_s if span_s else 0.0
     ok = ttft_ok & tpot_ok
@@ -122,10 +124,9 @@ def _latencies(recorder: Recorder, requests: bytes, wanted: Sequence[Percentile]
         limits = [target for target in targets.percentiles if target.percentile.metric == metric]
         if metric == ITL:
             row |= {Percentile(metric, each).figure: recorder.gaps.within_s(each / 100) for each in percents}
-            served = bool((judged & ~refused).any())
-            row |= {
-                target.attainment: recorder.gaps.share_within(target.limit_s) if served else 0.0 for target in limits
-            }
+            # Tokens that those who were refused would have had are late, as many each as the others'.
+            served = float((~refused[judged]).mean()) if judged.any() else 0.0
+            row |= {target.attainment: served * recorder.gaps.share_within(target.limit_s) for target in limits}
             continue
         # A single token has no time per output token.
         counts = judged & ~refused & (column(requests, "output_tokens") > 1 if metric == "tpot" else True)

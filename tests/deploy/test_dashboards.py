@@ -109,6 +109,16 @@ def test_every_metric_that_is_asked_for_exists(name: str, known: set[str]) -> No
         assert asked <= known | OTHERS, f"{where}: {expr}"
 
 
+@pytest.mark.parametrize("name", ["serving", "accelerator"])
+def test_what_devices_do_is_told_per_emulated_second(name: str) -> None:
+    """Their texts say that seconds are emulated ones. Rates over rates, as shares and quantiles are, need no clock."""
+    for panel in panels(name):
+        rates = panel["type"] == "heatmap" or re.search("[Pp]er (emulated )?second", panel["description"])
+        if rates:
+            exprs = [target["expr"] for target in panel["targets"]]
+            assert all("foreserve_emulated_seconds_total" in expr for expr in exprs), panel["title"]
+
+
 def test_rules_ask_for_metrics_that_exist_and_alerts_say_what_to_do(known: set[str]) -> None:
     recorded = {rule["record"] for rule in rules() if "record" in rule}
     for rule in rules():

@@ -31,7 +31,6 @@ from tools.dashboards.promql import (
     HERE,
     RANGE,
     WINDOW,
-    buckets,
     emulated,
     encoded,
     happened,
@@ -234,8 +233,8 @@ def speculation() -> Panels:
             "Accepted by position", "Share of drafts of which the token at a position, and all before it, were "
             "accepted.", "percentunit", Query(position, "position {{position}}"),
         ).max(1), "position "),
-        cells("Accepted length, distribution", "Sequences per second by how many of their drafts a step accepted.",
-              "none", Query(buckets("foreserve_accepted_length"), "{{le}}")).span(24),
+        cells("Accepted length, distribution", "Sequences per emulated second by how many of their drafts a step "
+              "accepted.", "none", Query(emulated("foreserve_accepted_length_bucket", by="le"), "{{le}}")).span(24),
     ]  # fmt: skip
 
 

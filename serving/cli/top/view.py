@@ -83,8 +83,8 @@ def _head(status: Status, rates: dict[int, DeviceRates], url: str) -> list[Text]
     about = status.about
     rate = sum(each.tokens_per_s for each in rates.values())
     power = sum(device.power_w for device in status.devices)
-    joules = sum((each.j_per_token or 0.0) * each.tokens_per_s for each in rates.values())
-    figures = f"{rate:,.0f} tokens/s   {shown(joules / rate if rate else None, '{:.3f}')} J/token   {power:.1f} W"
+    step_w = sum(each.step_w for each in rates.values())
+    figures = f"{rate:,.0f} tokens/s   {shown(step_w / rate if rate else None, '{:.3f}')} J/token   {power:.1f} W"
     return [
         Text(f" {about.get('model', '')} on {about.get('hardware', '')} ", style="bold reverse"),
         Text(f"{url}  up {clock(status.emulated_s)}  speed {about.get('speed', '?')}"),

@@ -187,7 +187,7 @@ class Capacity:
         worst = min(self.needs(targets).items(), key=lambda need: closeness(findings, dict([need])))[0]
         if worst in percentiles:
             return percentiles[worst]
-        refused = pooled(findings, "refused") / (pooled(findings, "requests") or 1.0)
+        refused = pooled(findings, "refused_share")
         late = {name: 1.0 - refused - pooled(findings, f"{name.lower()}_attainment") for name in ("TTFT", "TPOT")}
         if refused > max(late.values()):
             return REFUSED

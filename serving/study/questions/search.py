@@ -179,8 +179,8 @@ class Search:
 
 
 def _serves(group: list[Finding]) -> bool:
-    """Tell whether each run of a place serves somebody."""
-    return all(finding.row["refused"] < finding.row["requests"] for finding in group)
+    """Tell whether each run of a place serves somebody who is judged."""
+    return all(finding.row["refused_share"] < 1 for finding in group)
 
 
 def _has(group: list[Finding], name: str) -> bool:

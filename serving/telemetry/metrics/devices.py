@@ -9,7 +9,7 @@ from device_model.device import RooflineDevice
 from device_model.specs.hardware import TierNames
 from serving.cluster.node import Node, State
 from serving.device.device_spec import DeviceSpec
-from serving.scenario.faults import ANYWHERE
+from serving.scenario.faults import ANYWHERE, STALL
 from serving.telemetry.metrics.families import Counters, Gauges, Labels
 from serving.telemetry.metrics.in_flight import InFlight
 from serving.telemetry.metrics.window import Window
@@ -41,6 +41,7 @@ class DeviceMetrics:
         self._windows: dict[int, Window] = {}
         self._last: dict[int, StepRecord] = {}
         self._idle_since_s: dict[int, float] = {}
+        self._stalled_until_s: dict[int, float] = {}
         self.device = Gauges(
             registry,
             "foreserve_device",
@@ -97,6 +98,9 @@ class DeviceMetrics:
         device, name = device_of(node.spec), str(node.index)
         if node.index not in self.models:
             self._begin(name, device.tiers)
+        else:
+            # What it drew until now, it drew in the condition that it was in.
+            self._account(node.index)
         self.models[node.index], self.hardware[node.index] = device, node.spec.hardware
         self._windows.setdefault(node.index, Window())
         self._idle_since_s.setdefault(node.index, self._now())
@@ -104,10 +108,10 @@ class DeviceMetrics:
             if labels[0] == name:
                 self.device.values[labels] = 0
         self.device.values[(name, str(node.spec.member), str(node.state))] = 1
+        self._switch(node.index, on=node.state not in (State.LOST, State.GONE))
         if node.state is State.GONE:
             self._forget(node.index)
             return
-        self._switch(node.index, on=node.state is not State.LOST)
         for tier, memory in zip(device.tiers, (device.hb, device.ext), strict=True):
             self.capacity.values[(name, tier)] = memory.capacity_bytes
             self.bandwidth.values[(name, tier)] = memory.bytes_per_s
@@ -140,6 +144,8 @@ class DeviceMetrics:
         """Record that a fault came over a device, or is over."""
         self.fault_active.values[(str(device), kind)] += 1 if begins else -1
         self.faults.values[(str(device), kind)] += begins
+        if kind == STALL and not begins:
+            self._stalled_until_s[device] = self._now()
 
     def on_dropped(self, receiver: str, count: int) -> None:
         """Messages could not be read."""
@@ -164,8 +170,10 @@ class DeviceMetrics:
         return self._windows[index].busy_share(self._until_s(index))
 
     def ext_share(self, index: int) -> float:
-        """Return the share of its external bandwidth that a device used in the last emulated second."""
-        return self._windows[index].ext_bytes_per_s(self._until_s(index)) / self.models[index].ext.bytes_per_s
+        """Return the share of its external bandwidth that a device used in the last emulated second: at most all, where
+        it was throttled within that second and is told by what it has now."""
+        used_bytes_per_s = self._windows[index].ext_bytes_per_s(self._until_s(index))
+        return min(1.0, used_bytes_per_s / self.models[index].ext.bytes_per_s)
 
     def used_bytes(self, index: int) -> dict[tuple[str, str], float]:
         """Return the bytes that a device's memory holds, by tier and kind."""
@@ -176,8 +184,11 @@ class DeviceMetrics:
         return dict.fromkeys(used, 0.0) if index in self._off else used
 
     def _until_s(self, index: int) -> float:
-        """Return the end of a device's accounted time: a step under way is unknown, and no pause."""
-        return 0.0 if self._works(index) else self._now()
+        """Return the end of a device's accounted time, that of its last step apart: a step under way is unknown, and no
+        pause, unless the device stands still."""
+        if self.fault_active.values[(str(index), STALL)] or not self._works(index):
+            return self._now()
+        return max(self._idle_since_s[index], self._stalled_until_s.get(index, 0.0))
 
     def _works(self, index: int) -> bool:
         """Tell whether a device has anything to do: if so, the record of its next step says since when."""
@@ -201,13 +212,18 @@ class DeviceMetrics:
     def _idle_energy(self) -> dict[Labels, float]:
         for index in self.models:
             self.idle.values[(str(index),)] += 0
-            if not self._works(index) and index not in self._off:
-                self._idled(index, self._now())
+            self._account(index)
         return self.idle.values
 
+    def _account(self, index: int) -> None:
+        """Record what a device has drawn until now, if it has nothing to do."""
+        if not self._works(index) and index not in self._off:
+            self._idled(index, self._now())
+
     def _forget(self, index: int) -> None:
-        for known in (self.models, self._windows, self._last, self._idle_since_s):
+        for known in (self.models, self._windows, self._last, self._idle_since_s, self._stalled_until_s):
             known.pop(index, None)  # type: ignore[attr-defined]
+        self._off.discard(index)
         for levels in (self.capacity, self.bandwidth, self.fault_active):
             for labels in levels.values:
                 if labels[0] == str(index):

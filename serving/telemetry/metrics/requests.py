@@ -96,6 +96,7 @@ class RequestMetrics:
         )
 
     def _make_histograms(self, max_model_len: int) -> None:
+        self._histograms: list[Histograms] = []
         tokens, latency = histogram_buckets("request_tokens", max_model_len), finer("request_latency")
         self.ttft = self._tallies("time_to_first_token_seconds", finer("time_to_first_token"))
         self.itl = self._tallies("inter_token_latency_seconds", finer("inter_token_latency"))
@@ -124,8 +125,7 @@ class RequestMetrics:
         for source in (COMPUTED, CACHED):
             self.prompt_sources.values[(*labels, source)] += 0
         self.cached_sources.values[(*labels, DEVICE_CACHE)] += 0
-        # In vLLM, for an adapter or a transfer of KV: there is none.
-        for tallies in (self.ttft, self.itl, self.tpot, self.e2e, self.queue):
+        for tallies in self._histograms:
             tallies.of(labels)
         for rejection in OVERLOAD:
             self.rejections.values[(self._model, rejection)] += 0
@@ -272,4 +272,6 @@ class RequestMetrics:
     def _tallies(self, name: str, bounds: Sequence[float] | Iterable[float]) -> Histograms:
         text = f"{name.replace('_', ' ').capitalize()} of the emulated device"
         text += ", in emulated seconds." if name.endswith("seconds") else "."
-        return Histograms(self._registry, f"vllm:{name}", text, ["model_name", "engine"], bounds)
+        made = Histograms(self._registry, f"vllm:{name}", text, ["model_name", "engine"], bounds)
+        self._histograms.append(made)
+        return made

@@ -14,6 +14,7 @@ from serving.types import NEVER
 
 NO_TOPIC = "unknown"
 MET, MISSED = "true", "false"
+TARGETS = ("ttft", "tpot")
 TEXTS = ("vllm", "recorded")
 RECENT = 256  # requests, whose latencies a status tells
 
@@ -76,8 +77,14 @@ class ServiceMetrics:
         self._begin(NO_CLASS, SloClass(NO_CLASS))
 
     def on_begin(self, flight: Flight) -> None:
-        """Record an admitted request."""
+        """Record an admitted request. How it may end has series from now on: a rate misses a counter's first event."""
         self.texts.values[(TEXTS[flight.recorded is not None],)] += 1
+        slo, topic = class_of(flight), flight.request.topic or NO_TOPIC
+        for met in (MET, MISSED):
+            self.requests.values[(slo, topic, met)] += 0
+            self.tokens.values[(slo, met)] += 0
+        for target in TARGETS:
+            self.misses.values[(slo, target)] += 0
 
     def on_finish(self, flight: Flight, reason: str) -> None:
         """Record a request's end. One whose client left counts as neither met nor missed; a failed one has missed its
@@ -114,7 +121,7 @@ class ServiceMetrics:
             self.tokens.values[(name, met)] += 0
         for reason in OVERLOAD:
             self.rejections.values[(name, reason)] += 0
-        for target, seconds in (("ttft", slo.ttft_s), ("tpot", slo.tpot_s)):
+        for target, seconds in zip(TARGETS, (slo.ttft_s, slo.tpot_s), strict=True):
             self.misses.values[(name, target)] += 0
             if seconds < NEVER:
                 self.targets.values[(name, target)] = seconds

@@ -77,6 +77,21 @@ def test_a_beat_is_what_went_on_between_two_looks() -> None:
     assert deltas.since_last(after)[1].j_per_token is None
 
 
+def test_rates_of_a_server_that_has_begun_anew_are_since_its_start() -> None:
+    long_ago, again, deltas = busy_status(40), busy_status(3), StatusDeltas()
+    deltas.since_last(long_ago)
+    assert deltas.since_last(again) == StatusDeltas().since_last(again)
+
+
+def test_joules_a_token_are_those_of_all_devices_also_of_one_that_had_no_token() -> None:
+    status = busy_status()
+    first, second = status.devices
+    first = msgspec.structs.replace(first, tokens=10, step_energy_j=1.0)
+    second = msgspec.structs.replace(second, tokens=0, step_energy_j=3.0)
+    text = printed(msgspec.structs.replace(status, devices=[first, second]), 120)
+    assert "0.400 J/token" in text
+
+
 def test_nothing_was_asked_of_a_class_that_nobody_named() -> None:
     assert attained(SloNow("batch", None, None, 0, 0, 0, 0)) is None
 

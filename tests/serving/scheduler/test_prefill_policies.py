@@ -113,6 +113,15 @@ def test_who_is_preempted_is_computed_again_or_fetched(preemption: str) -> None:
     assert back.new_tokens == ([1] if spills else [13])
 
 
+@pytest.mark.parametrize("preemption", PREEMPTION)
+def test_who_was_preempted_is_not_looked_for_in_the_prefix_cache_again(preemption: str) -> None:
+    device = Device(TIGHT, preemption=preemption)
+    seen = [device.step(request("a", output=9, blocks=[1, 2]), request("b", output=9, blocks=[3, 4]))]
+    seen += [device.step() for _ in range(20)]
+    assert sum(batch.preemptions for batch in seen) and [batch for batch in seen if batch.started == ["b"]]
+    assert (sum(batch.queried_tokens for batch in seen), sum(batch.cached_tokens for batch in seen)) == (16, 0)
+
+
 def test_the_least_urgent_is_preempted() -> None:
     device = Device(TIGHT)
     device.step(request("a", output=9, priority=1))

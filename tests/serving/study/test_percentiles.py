@@ -7,10 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from serving.refusals import Reason, Refusal
+from serving.simulation.node import Outcome
 from serving.study import load_study, run_study
-from serving.study.measures.percentiles import METRICS, Percentile, percentile_of
+from serving.study.measures.percentiles import METRICS, Percentile, PercentileTarget, percentile_of
+from serving.study.measures.targets import Targets
+from serving.study.recorder import Recorder
 from serving.study.results import Results
-from serving.study.summary import is_figure
+from serving.study.summary import is_figure, summary
+from serving.types import NEVER, Request
 from tests.examples import examples
 
 WORKLOAD = """
@@ -61,6 +66,23 @@ OTHERWISE = ("ttft_p09_s", "ttft_p95_0_s", "ttft_p99_99999999_s")
 )
 def test_anything_else_is_none(name: str) -> None:
     assert percentile_of(name) is None
+
+
+def test_tokens_of_requests_that_were_refused_are_beyond_any_limit() -> None:
+    targets = Targets(share=0.0, percentiles=(PercentileTarget(Percentile("itl", 99), 0.05),))
+    recorder = Recorder(targets, 0.0, NEVER)
+    for place in range(4):
+        outcome = Outcome(Request(f"r-{place}", 0.0, 10, 2), 0, None, 0.0, 0.1, 0.12, 2)
+        if place:
+            outcome.refused = Reason.QUEUE
+            recorder.on_refusal(Refusal(Reason.QUEUE, ""), outcome)
+            continue
+        for at_s in (0.1, 0.12):
+            recorder.on_tokens({outcome.request.id: 1}, [at_s])
+        recorder.on_finish(outcome)
+    row = summary(recorder, recorder.requests.close(), targets)
+    assert row["itl_p99_s"] == pytest.approx(0.02, rel=0.01)
+    assert row["itl_p99_attainment"] == 0.25
 
 
 def test_percentiles_and_shares_are_those_of_the_requests(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def study(folder: Path, text: str, arrivals: str = OPEN) -> Study:
 
 def row(**figures: float) -> Row:
     """Figures of a run that serves all that arrives, unless they say more."""
-    served = {"judged": 100, "refused": 0, "served_per_s": figures.get("offered_per_s", 1.0)}
+    served = {"judged": 100, "refused": 0, "refused_share": 0.0, "served_per_s": figures.get("offered_per_s", 1.0)}
     return dict.fromkeys(COLUMNS, 1.0) | served | figures
 
 
@@ -135,9 +135,23 @@ def test_capacity_says_that_requests_are_turned_away(tmp_path: Path) -> None:
     def full(at: Row) -> Row:
         kept = min(1.0, 2 / at["load"])
         shares = dict.fromkeys(("attainment", "ttft_attainment", "tpot_attainment"), kept)
-        return row(offered_per_s=at["load"], requests=100, refused=100 * (1 - kept), **shares)
+        return row(offered_per_s=at["load"], refused_share=1 - kept, **shares)
 
     answer, _ = ask(inquiry, full)
+    assert answer is not None and answer["limit"] == "requests turned away"
+
+
+def test_capacity_says_so_by_the_requests_that_are_judged(tmp_path: Path) -> None:
+    asked = study(tmp_path, 'question = "capacity"\n')
+    (inquiry,) = asked.question.inquiries(asked)
+    shares = {"attainment": 0.3, "ttft_attainment": 0.3, "tpot_attainment": 0.5}
+
+    def full_at_the_end(at: Row) -> Row:
+        # Of all requests few were turned away, as the first of them, which are not judged, found room.
+        late = row(offered_per_s=at["load"], requests=1000, refused=50, refused_share=0.5, **shares)
+        return late if at["load"] > 1 else row(offered_per_s=at["load"])
+
+    answer, _ = ask(inquiry, full_at_the_end)
     assert answer is not None and answer["limit"] == "requests turned away"
 
 
@@ -301,7 +315,7 @@ def test_compare_puts_each_variant_beside_the_baseline_in_its_place(tmp_path: Pa
 
 def test_compare_tells_where_nobody_is_served(tmp_path: Path) -> None:
     asked = study(tmp_path, 'question = "compare"\nvariants.a.tau = 2\nvariants.b.tau = 3\naxes.load = [1, 2]\n')
-    nobody = dict.fromkeys(COLUMNS, 0.0) | {"judged": 100, "refused": 100}
+    nobody = dict.fromkeys(COLUMNS, 0.0) | {"judged": 100, "refused": 100, "refused_share": 1.0}
     findings: list[Finding] = []
     for inquiry in asked.question.inquiries(asked):
         findings += ask(inquiry, lambda at: nobody if (at["variant"], at["load"]) == ("a", 2) else row())[1]
@@ -327,10 +341,11 @@ def test_search_leaves_places_without_the_figure_to_the_last(tmp_path: Path) -> 
 
 
 def test_search_leaves_places_that_serve_nobody_to_the_last(tmp_path: Path) -> None:
-    """Their energy a token is none, not 0, and no bound is kept by them."""
+    """Their energy a token is none, and their latency, not 0; no bound is kept by them. It is those who are judged that
+    count: before, somebody may have been served."""
     asked = study(tmp_path, SEARCH.format(most=4, trials=16))
     (inquiry,) = asked.question.inquiries(asked)
-    nobody = row(refused=1, j_per_token=0.0, tpot_p99_s=0.0)
+    nobody = row(requests=100, refused=50, refused_share=1.0, j_per_token=0.0, tpot_p99_s=0.0)
     answer, findings = ask(inquiry, lambda at: row(tpot_p99_s=0.01, j_per_token=2.0) if at["tau"] == 4 else nobody)
     assert answer is not None and (answer["tau"], answer["j_per_token"], answer["kept"]) == (4, 2.0, True)
     assert not asked.question.keeps([findings[0]])  # type: ignore[attr-defined]

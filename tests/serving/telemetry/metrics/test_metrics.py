@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client import Histogram as Reference
 from prometheus_client.parser import text_string_to_metric_families
 
+from device_model.condition import Condition
 from serving.clock import VirtualClock, WallClock
 from serving.cluster.node import Node, State
 from serving.device.device_spec import DeviceSpec
@@ -195,6 +196,18 @@ def test_of_a_class_that_is_turned_away_as_a_whole_there_are_requests_to_divide_
     assert registry.get_sample_value("foreserve_rejections_total", {"slo_class": OWN_TARGETS, "reason": "ttft"}) == 1
 
 
+def test_of_a_topic_the_first_miss_is_seen_by_a_rate() -> None:
+    metrics, registry = measured()
+    metrics.on_begin(flight("interactive", 0.5, topic="law"))
+    metrics.on_begin(flight(ttft_s=9.0))
+    begun = [("interactive", "law"), (OWN_TARGETS, NO_TOPIC)]
+    for (slo, topic), met in product(begun, ("true", "false")):
+        ended = {"slo_class": slo, "topic": topic, "met": met}
+        assert registry.get_sample_value("foreserve_slo_requests_total", ended) == 0
+        assert registry.get_sample_value("foreserve_slo_tokens_total", {"slo_class": slo, "met": met}) == 0
+    assert registry.get_sample_value("foreserve_slo_misses_total", {"slo_class": OWN_TARGETS, "target": "ttft"}) == 0
+
+
 def test_attainment_is_joint_and_by_class_and_topic() -> None:
     metrics, registry = measured()
     good, late, slow = (flight("interactive", 0.5, 0.05, "math") for _ in range(3))
@@ -339,6 +352,21 @@ def test_a_device_that_is_gone_has_no_power_and_keeps_its_counters() -> None:
     assert registry.get_sample_value("vllm:generation_tokens_total", {"model_name": "m", "engine": "1"}) == 0
 
 
+def test_idle_joules_are_those_of_the_condition_in_which_they_were_drawn_until_the_device_is_gone() -> None:
+    clock = Clock()
+    metrics, registry = measured(devices=2, clock=clock)
+    half = EMULATED.in_condition(Condition(hb_share=0.5))
+    smaller = half.device_limits(half.load())
+    assert smaller.static_w < 0.9 * IDLE_W
+    clock.until(2.0)
+    metrics.on_change(dataclasses.replace(node(1), spec=half, device_limits=smaller))
+    clock.until(5.0)
+    metrics.on_change(dataclasses.replace(node(1, State.GONE), spec=half, device_limits=smaller))
+    clock.until(9.0)
+    drawn_j = registry.get_sample_value("foreserve_idle_energy_joules_total", {"device": "1"})
+    assert drawn_j == pytest.approx(2 * IDLE_W + 3 * smaller.static_w)
+
+
 # Series of a device, and of the rest, that all which can happen leaves behind at most: buckets count.
 MOST_A_DEVICE, MOST_IN_ALL = 845, 130
 
@@ -451,6 +479,41 @@ def test_looking_at_a_device_that_works_does_not_make_it_idle() -> None:
     finish(metrics, request, "stop")
     clock.until(1.35)
     assert metrics.energy_j(0) == pytest.approx(1.05 * IDLE_W + 0.05)
+
+
+def test_what_worked_before_a_stall_or_a_pause_is_no_longer_seen_by_meters() -> None:
+    clock = Clock()
+    metrics, _ = measured(clock=clock)
+    request, devices = flight(), metrics.devices
+    metrics.on_begin(request)
+    metrics.on_step(record(latency_s=1.0))
+    clock.until(1.5)
+    assert devices.busy_share(0) == pytest.approx(1)
+    metrics.on_fault(0, "stall", True)
+    for at_s, begins in ((4.0, True), (5.0, False)):  # In the end its next step is under way.
+        clock.until(at_s)
+        if not begins:
+            metrics.on_fault(0, "stall", False)
+        assert devices.busy_share(0) == 0 and devices.power_w(0) == pytest.approx(IDLE_W)
+    metrics.on_step(record(start_s=5.0, latency_s=0.25))
+    assert devices.busy_share(0) == pytest.approx(0.25)
+    finish(metrics, request, "stop")
+    clock.until(9.0)
+    metrics.energy_j(0)
+    metrics.on_begin(flight())
+    clock.until(9.5)
+    assert devices.busy_share(0) == 0
+
+
+def test_a_tier_that_was_throttled_a_moment_ago_is_no_more_than_all_in_use() -> None:
+    metrics, _ = measured()
+    metrics.on_begin(flight())
+    used_bytes = 0.8 * EMULATED.load().device.ext.bytes_per_s
+    metrics.on_step(record(latency_s=1.0, traffic_bytes=(0.0, used_bytes)))
+    assert metrics.devices.ext_share(0) == pytest.approx(0.8)
+    slow = EMULATED.in_condition(Condition(ext_share=0.4))
+    metrics.on_change(dataclasses.replace(node(0), spec=slow, device_limits=slow.device_limits(slow.load())))
+    assert metrics.devices.ext_share(0) == 1
 
 
 def test_requests_that_a_device_has_not_looked_at_yet_wait() -> None:

@@ -69,6 +69,14 @@ def test_the_step_that_ends_a_prompt_counts_the_token_that_it_gives() -> None:
     assert value(registry, "iteration_tokens_total_count") == 3
 
 
+def test_each_phase_of_the_first_request_is_seen_by_a_rate() -> None:
+    _, registry = measured()
+    phases = "request_queue_time", "request_prefill_time", "request_decode_time", "request_inference_time"
+    lengths = "request_prompt_tokens", "request_generation_tokens"
+    for name in (*(f"{each}_seconds" for each in phases), *lengths):
+        assert value(registry, f"{name}_count") == 0
+
+
 def test_a_first_token_that_is_overdue_is_counted_when_it_comes() -> None:
     metrics, registry = measured()
     metrics.on_step(record(phase="prefill", new_tokens=64))
