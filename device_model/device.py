@@ -160,6 +160,10 @@ class RooflineDevice(ABC):
         nothing, or a device that knows no topics."""
         raise ValueError(NO_PLACES)
 
+    def forget(self) -> None:
+        """Answer anew what was answered before: the device has changed."""
+        self._known.clear()
+
     def commit(self, plan: StepPlan) -> None:
         """Carry out what a step of `plan` does to the experts in `cache`. Raise ValueError for a device without one."""
         raise ValueError(NO_CACHE)

@@ -293,6 +293,15 @@ def test_topics_that_the_table_does_not_have_are_refused(asked):
         device().probe(StepPlan(one, one, topics=np.array(asked), placed=EVEN))
 
 
+def test_another_table_of_usage_is_answered_by_at_once():
+    dev = load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b")
+    batch, mixed = [(1, 1024, 0)] * 4, TopicUsage(USAGE.topics, USAGE.shares[::-1])
+    for usage in (USAGE, mixed):
+        dev.know_topics(usage)
+        assert cost(dev, batch, ONLY[0]) == cost(device(usage=usage), batch, ONLY[0])
+    assert cost(device(), batch, ONLY[0]) != cost(dev, batch, ONLY[0])
+
+
 def test_devices_that_can_t_place_experts_say_why():
     with pytest.raises(ValueError, match="the device knows no topics"):
         load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b").probe(plan_of([(1, 5, 0)], EVEN))
