@@ -115,7 +115,7 @@ class RooflineDevice(ABC):
         admission is the scheduler's. Raise ValueError for a plan, a number of steps or a bandwidth that means nothing.
         """
         key: Hashable = None
-        if plan.routes is None:  # else the answer depends on what HB holds
+        if plan.routes is None and plan.drafts is None:  # else the answer depends on what HB holds
             key = (plan.new_tokens.tobytes(), plan.context.tobytes(), plan.draft, steps, ext_bytes_per_s)
             if plan.decoding is not None:
                 key = (key, plan.decoding.tobytes())
