@@ -115,7 +115,7 @@ class RooflineDevice(ABC):
         admission is the scheduler's. Raise ValueError for a plan, a number of steps or a bandwidth that means nothing.
         """
         key: Hashable = None
-        if plan.routes is None:  # else the answer depends on what HB holds
+        if plan.routes is None and plan.drafts is None:  # else the answer depends on what HB holds
             key = (plan.new_tokens.tobytes(), plan.context.tobytes(), plan.draft, steps, ext_bytes_per_s)
             if plan.decoding is not None:
                 key = (key, plan.decoding.tobytes())
@@ -159,6 +159,10 @@ class RooflineDevice(ABC):
         nothing of use), while nothing computes. Raise ValueError for a plan that places nothing, a mix that means
         nothing, or a device that knows no topics."""
         raise ValueError(NO_PLACES)
+
+    def forget(self) -> None:
+        """Answer anew what was answered before: the device has changed."""
+        self._known.clear()
 
     def commit(self, plan: StepPlan) -> None:
         """Carry out what a step of `plan` does to the experts in `cache`. Raise ValueError for a device without one."""

@@ -81,6 +81,7 @@ def trace_experts(device: RooflineDevice, seed: int = 0) -> None:
     size = model.expert_layers, model.experts
     drawn = drawn_order(*size, np.random.default_rng(seed)) if device.draft is not None and device.draft.drawn else None
     device.cache = TracedCache(Lru(*size), drawn)
+    device.forget()
 
 
 def make_device(system: str, setup: Setup, draft: str | None = None) -> RooflineDevice:

@@ -17,8 +17,8 @@ class PlainDevice(RooflineDevice):
         self._stretches = Stretches(super().probe)
 
     def forget(self) -> None:
-        """Answer anew what was answered before: the device has changed."""
-        self._known.clear()
+        """As of any device; stretches of steps too."""
+        super().forget()
         self._stretches = Stretches(super().probe)
 
     def probe(self, plan: StepPlan, steps: int = 1, ext_bytes_per_s: float | None = None) -> StepCosts:

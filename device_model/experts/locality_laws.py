@@ -114,8 +114,9 @@ class Experts:
 
     def _popular_of_both(self, cached: Number, tokens: PassTokens, read: float) -> Number:
         """Prompts beside decoding: what sequences that decode read is found as without them, and what prompts read
-        beyond that as by themselves, so that a pass of both never misses more than two passes. Nor does it miss fewer
-        than the prompts alone: at most all that is read beyond theirs is found."""
+        beyond that as by themselves, so that a pass of both never misses more than two passes, as far as HB holds what
+        is found: where either finds all of it, so may two passes, and one finds it once. Nor does it miss fewer than
+        the prompts alone: at most all that is read beyond theirs is found."""
         decoding, prompts = PassTokens(tokens.sequences, tokens.each), PassTokens(0, 1, tokens.prefill)
         first, alone = self.touched(decoding), self.touched(prompts)
         of_prompts = self._popular(cached, prompts, alone)

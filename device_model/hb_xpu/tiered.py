@@ -116,6 +116,7 @@ class TieredDevice(XpuDevice):
                 f"{self.draft.published} fills HB as it needs it; experts can't be placed by topic beside it."
             )
         self.hot = HotExperts(usage, Routers(model.expert_layers, model.experts, model.top_k))
+        self.forget()
 
     def swap_cost(self, plan: StepPlan, before: Mix | None, ext_bytes_per_s: float | None = None) -> StepCost:
         return self.transfer(self.swap(plan, before).bytes, 0.0, ext_bytes_per_s)

@@ -70,6 +70,16 @@ def test_the_law_is_of_the_order_of_a_real_cache():
     assert found[0] == pytest.approx(found[1], rel=0.5)
 
 
+@pytest.mark.parametrize("names", [("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b"), ("offload", "a100-8gb", "olmoe-1b-7b")])
+@pytest.mark.parametrize("steps", [1, 20])
+def test_a_trace_needs_routes_also_of_a_plan_that_the_law_has_answered(names, steps):
+    device, asked = load_device(*names), StepPlan.of((1, 1000))
+    device.probe(asked, steps)
+    trace_experts(device)
+    with pytest.raises(ValueError, match="The plan has no routes"):
+        device.probe(asked, steps)
+
+
 def test_what_a_trace_needs_is_said():
     device = load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b")
     trace_experts(device)

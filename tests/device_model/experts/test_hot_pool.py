@@ -1,5 +1,6 @@
 """Do experts that are placed by topic serve what their usage says, at both fidelities and beside every draft?"""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -15,7 +16,7 @@ from device_model.experts.route_map import Routers
 from device_model.experts.topic_usage import UNKNOWN, TopicUsage, read_usage
 from device_model.load import load_device, trace_experts
 from device_model.specs.spec import DeviceError
-from device_model.step import StepPlan
+from device_model.step import DraftRoutes, StepPlan
 from tests.device_model.experts.test_topic_usage import BUNDLED
 from tests.device_model.synthetic_routes import synthetic_routes
 
@@ -236,6 +237,21 @@ def test_routes_are_counted_against_what_is_placed_and_commits_change_nothing():
     assert traced.probe(plan_of([(1, 1024, 4)] * 4, None, routes=routes)).first.expert_hits == 0
 
 
+def test_drafts_beside_placed_experts_find_the_pool_as_it_is():
+    """Their cost depends on the pool that was left, without routes of the target too."""
+    traced = load_device("elmoe3d", "elmoe3d-4gb", "qwen3-30b-a3b", "elastic")
+    traced.know_topics(USAGE)
+    trace_experts(traced)
+    shape, even = traced.draft.shape, np.full((ROUTERS.layers, ROUTERS.experts), 1 / ROUTERS.experts)
+    tokens, draw = shape.depth * shape.width, np.random.default_rng(5)
+    wanted = synthetic_routes(even, tokens + shape.target_tokens, ROUTERS.top_k, 0.0, draw)
+    drafts, verified = DraftRoutes(tuple(np.split(wanted[:tokens], shape.depth))), wanted[tokens:]
+    plan = replace(plan_of([(1, 1024, 0)], EVEN, shape), drafts=drafts)
+    empty = traced.probe(plan).first.seconds.draft_s
+    traced.commit(replace(plan, placed=None, routes=verified))
+    assert traced.probe(plan).first.seconds.draft_s > empty
+
+
 def test_the_expectation_is_what_routes_of_that_usage_find():
     tokens, rounds, draw = 4, 40, np.random.default_rng(1)
     chances = USAGE.chances(ROUTERS)[4] / ROUTERS.top_k
@@ -291,6 +307,15 @@ def test_topics_that_the_table_does_not_have_are_refused(asked):
     one = np.ones(1, dtype=np.int64)
     with pytest.raises(ValueError, match="allowed is one for each sequence, -1 to 6"):
         device().probe(StepPlan(one, one, topics=np.array(asked), placed=EVEN))
+
+
+def test_another_table_of_usage_is_answered_by_at_once():
+    dev = load_device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b")
+    batch, mixed = [(1, 1024, 0)] * 4, TopicUsage(USAGE.topics, USAGE.shares[::-1])
+    for usage in (USAGE, mixed):
+        dev.know_topics(usage)
+        assert cost(dev, batch, ONLY[0]) == cost(device(usage=usage), batch, ONLY[0])
+    assert cost(device(), batch, ONLY[0]) != cost(dev, batch, ONLY[0])
 
 
 def test_devices_that_can_t_place_experts_say_why():
