@@ -56,6 +56,7 @@ def run(args: argparse.Namespace) -> int:
         progress = stack.enter_context(StartProgress(tell, began_s=time.monotonic() - process_age_s()))
         progress.waits_for("Checking the scenario ...")
         checked = prepare_of(args, progress)
+        progress.waits_for("Working out from which batch on it drafts ...")
         stack.callback(checked.sock.close)
         args.api_keys = args.admin_keys = None
         # Files of logs are opened only once all else is right.

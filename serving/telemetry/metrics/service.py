@@ -77,7 +77,7 @@ class ServiceMetrics:
         self._begin(NO_CLASS, SloClass(NO_CLASS))
 
     def on_begin(self, flight: Flight) -> None:
-        """Record an admitted request. How it may end has series from now on: a rate misses a counter's first event."""
+        """Record an admitted request; its ends have series from now on, as a rate misses a counter's first event."""
         self.texts.values[(TEXTS[flight.recorded is not None],)] += 1
         slo, topic = class_of(flight), flight.request.topic or NO_TOPIC
         for met in (MET, MISSED):
@@ -95,9 +95,7 @@ class ServiceMetrics:
         for target in missed:
             self.misses.values[(slo, target)] += 1
         met = MISSED if missed or reason == "error" else MET
-        for each in (MET, MISSED):
-            # Of both, so that the share is 0 and not unknown where all have missed.
-            self.requests.values[(slo, flight.request.topic or NO_TOPIC, each)] += each == met
+        self.requests.values[(slo, flight.request.topic or NO_TOPIC, met)] += 1
         self.tokens.values[(slo, met)] += len(flight.tokens)
         if flight.first_s is not None:
             self.recent.append((flight.ttft_s, flight.tpot_s))

@@ -215,12 +215,16 @@ def test_attainment_is_joint_and_by_class_and_topic() -> None:
         each.take([1], first_s)
         each.take([2, 3], last_s)
         finish(metrics, each, "stop")
-    finish(metrics, flight("interactive", 0.5, topic="cs"), "error")
+    lost = flight("interactive", 0.5, topic="cs")
+    metrics.on_begin(lost)
+    finish(metrics, lost, "error")
     never, gone, free = flight("interactive", 0.5), flight("interactive", 0.5), flight()
     finish(metrics, never, "error")
     finish(metrics, gone, "abort")
     finish(metrics, free, "length")
-    finish(metrics, flight(ttft_s=9.0), "error")
+    own = flight(ttft_s=9.0)
+    metrics.on_begin(own)
+    finish(metrics, own, "error")
 
     def counted(slo: str, met: str, topic: str = "math") -> float | None:
         labels = {"slo_class": slo, "topic": topic, "met": met}
