@@ -60,14 +60,15 @@ class EmulatedCore(UtilityCalls):
         """`answers` are recorded; `topics` tells what prompts are about. `observers` hear nothing before `listen`."""
         cluster = emulation.cluster
         scenario, self.clock = cluster.scenario, WallClock(*cluster.clock)
+        self._dispatcher: Dispatcher
         self._admission, self._beginning = admission, 0
         self.gate, self.kv_events, self._prefixes = Gate(), kv_events, prefixes_of(scenario, kv_events)
         self._listeners = BatchedListeners(observers)
         rules, now = admission.rules, self.clock.now
         rate = rate_of(rules.forecast.tokens_per_s, scenario.speed)
         alone = next_stream_of(rules.forecast.next_stream, now, scenario.speed)
-        devices, sources = lambda: rules.forecast.devices, lambda: self._dispatcher.sources.up
-        self._text = TextChoice(scenario.text, answers, SourceLoad(rate, alone, devices, sources))
+        load = SourceLoad(rate, alone, lambda: rules.forecast.devices, lambda: self._dispatcher.sources.up)
+        self._text = TextChoice(scenario.text, answers, load)
         answered = AnswerFeed(self._prefixes, lambda device: self.devices.nodes.get(device))
         feeds = ForecastFeed(rules.forecast, scenario, now), DepartureFeed(rules, now), answered, self._text
         self._observer = EdgeBroadcast([*feeds, *([kv_events] if kv_events else ()), self._listeners])

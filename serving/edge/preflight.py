@@ -116,12 +116,9 @@ def without_keys(scenario: Scenario) -> Scenario:
 def ports_of(scenario: Scenario) -> tuple[socket.socket | None, socket.socket]:
     """Return what holds a scenario's ports of gRPC and HTTP: sockets that edges in processes of their own share, or
     one that this process listens on (None: gRPC opens its own). Raise `ScenarioError`."""
-    grpc_sock = free_port(scenario.host, scenario.grpc_port, "grpc_port")
-    sock = free_port(scenario.host, scenario.http_port, "http_port")
-    if scenario.edges > 1:
-        return shared(grpc_sock), shared(sock)
-    grpc_sock.close()
-    return None, sock
+    with free_port(scenario.host, scenario.grpc_port, "grpc_port") as grpc_sock:
+        sock = free_port(scenario.host, scenario.http_port, "http_port")
+        return (shared(grpc_sock), shared(sock)) if scenario.edges > 1 else (None, sock)
 
 
 def shared(sock: socket.socket) -> socket.socket:

@@ -18,9 +18,9 @@ def context_of(token_model: str) -> int:
     """Return the context, in tokens, of a model in Hugging Face format. Raise UsageError if there is none."""
     try:
         config = json.loads(config_file(token_model).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        return int((config.get("text_config") or config).get("max_position_embeddings", 2**31))
+    except (OSError, ValueError, TypeError, AttributeError) as error:
         raise _refused(token_model, error) from error
-    return int((config.get("text_config") or config).get("max_position_embeddings", 2**31))
 
 
 def config_file(token_model: str) -> Path:

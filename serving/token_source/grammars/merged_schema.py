@@ -136,7 +136,16 @@ def _both(one: Schema, other: Schema) -> Schema:
             found[key] = RULES[key](found[key], value)
         elif key != "properties":
             raise SchemaConflict(f"its parts have different `{key}`")
+    _settle_const(found)
     return found | {"properties": properties} if properties is not None else found
+
+
+def _settle_const(schema: Schema) -> None:
+    """Drop `enum` beside `const`: a grammar follows one of them. Raise SchemaConflict if they contradict each other."""
+    if "const" in schema and isinstance(values := schema.get("enum"), list):
+        if not any(_is_same(schema["const"], value) for value in values):
+            raise SchemaConflict("its parts have no value of `enum` and `const` in common")
+        del schema["enum"]
 
 
 def _both_properties(one: Schema, other: Schema) -> Schema | None:

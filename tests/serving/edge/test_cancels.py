@@ -69,7 +69,7 @@ async def cancel_after(turns: int, engine: Any, id: str, n: int) -> None:
 
 def probe_of_nothing() -> EngineCoreRequest:
     """A request without a prompt."""
-    request = probe("nothing", 5)
+    request = probe("nothing", 5, 64)
     request.prompt_token_ids = []
     return request
 

@@ -66,7 +66,7 @@ def test_a_request_that_is_refused_after_its_call_was_answered_leaves_no_call() 
         call = stamp(clock)
         call.end(None)
         with pytest.raises(GivenUp):
-            await core.add_request_async(probe("a", 4))
+            await core.add_request_async(probe("a", 4, 64))
         assert wire.ended == [1] and not call.number
         # Whichever call comes next, wherever it lies in memory, is another one.
         assert core._number(Call(0.0)) > 1

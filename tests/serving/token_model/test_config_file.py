@@ -1,5 +1,7 @@
 """Token models that are not there."""
 
+from pathlib import Path
+
 import pytest
 
 from serving.token_model.config_file import context_of, hub_found
@@ -14,3 +16,10 @@ def test_a_model_that_neither_cache_nor_hub_has_is_refused_at_once(monkeypatch: 
             context_of("nope/nope")
     finally:
         hub_found.cache_clear()
+
+
+@pytest.mark.parametrize("text", ["[]", "null", '{"text_config": 3}', '{"max_position_embeddings": null}', "{"])
+def test_a_configuration_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(UsageError, match="must be a folder with a model"):
+        context_of(str(tmp_path))

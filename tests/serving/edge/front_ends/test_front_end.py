@@ -147,7 +147,7 @@ def test_an_answer_ends_where_the_context_does(asked: int | None, given: int) ->
 
 
 def request_of(prompt: int, **params: object) -> EngineCoreRequest:
-    request = probe("a", 5)
+    request = probe("a", 5, 64)
     request.prompt_token_ids = [1] * prompt
     for name, value in params.items():
         setattr(request.sampling_params, name, value)

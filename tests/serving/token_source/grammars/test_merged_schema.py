@@ -22,6 +22,8 @@ LEAVES = st.sampled_from(
         {"type": ["number", "null"], "maximum": 3},
         {"enum": ["a", 1, None]},
         {"enum": [1, 2]},
+        {"const": 1},
+        {"const": "bc"},
         {"$ref": "#/$defs/base"},
         {"minLength": 2},
         {},
