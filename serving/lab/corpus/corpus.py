@@ -6,6 +6,7 @@ on its topic and seed alone, on no other dialogue and on no machine.
 """
 
 import json
+import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -47,6 +48,8 @@ JUDGED = {question.lower().rstrip(".?") for question in JUDGED_QUESTIONS}
 BEYOND = 0.05  # of a topic's questions, how many the model can't answer
 SHORTEST, LONGEST = 300, 3000  # words of a conversation, about
 FOLLOWED, SYSTEM, LOOSE, TYPO, POLITE = 0.2, 0.06, 0.1, 0.03, 0.12
+ALL_SMALL = 0.15  # of questions on anything, how many have no capitals
+PLAIN_WORDS = re.compile(r"[\w ,.?'-]+")  # no code, sums or quotations, in which capitals mean something
 
 
 def dialogue(topic: str, seed: int) -> Document:
@@ -65,7 +68,7 @@ def asked(seed: int) -> Document:
     topic, exchange = asked_of_anything(draw)
     while exchange.prompt.lower().rstrip(".?") in JUDGED or _held_out(exchange.prompt) != (seed % 2 == 1):
         topic, exchange = asked_of_anything(draw)
-    return _document(topic, _typed(exchange.prompt, draw), exchange, draw)
+    return _document(topic, _typed_on_the_go(exchange.prompt, draw), exchange, draw)
 
 
 def _document(topic: str, prompt: str, exchange: Exchange, draw: TextDraw) -> Document:
@@ -165,6 +168,13 @@ def _typed(prompt: str, draw: TextDraw) -> str:
     if draw.chance(LOOSE):
         return _careless(prompt)
     return _mistyped(prompt, draw) if draw.chance(TYPO) else prompt
+
+
+def _typed_on_the_go(prompt: str, draw: TextDraw) -> str:
+    """Return the prompt as somebody types it on a phone: often without any capital."""
+    if PLAIN_WORDS.fullmatch(prompt) and draw.chance(ALL_SMALL):
+        return prompt.lower().rstrip(".?")
+    return _typed(prompt, draw)
 
 
 def _careless(prompt: str) -> str:
