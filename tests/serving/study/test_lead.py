@@ -40,10 +40,8 @@ def answered(folder: Path, text: str, seeds: list[int], law: Callable[[int, int]
     findings, answers = list[Finding](), list[Row]()
     for inquiry in study.question.inquiries(study):
         points = next(inquiry)
-        found = [
-            Finding(each, dict.fromkeys(COLUMNS, 1.0) | {"refused": 0} | law(each.names["devices"], each.names["seed"]))
-            for each in points
-        ]
+        served = dict.fromkeys(COLUMNS, 1.0) | {"refused": 0, "refused_share": 0.0}
+        found = [Finding(each, served | law(each.names["devices"], each.names["seed"])) for each in points]
         findings += found
         with pytest.raises(StopIteration) as ending:
             inquiry.send(found)
