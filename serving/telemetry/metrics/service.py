@@ -77,9 +77,10 @@ class ServiceMetrics:
         self._begin(NO_CLASS, SloClass(NO_CLASS))
 
     def on_begin(self, flight: Flight) -> None:
-        """Record an admitted request; its ends have series from now on, as a rate misses a counter's first event."""
+        """Record an admitted request."""
         self.texts.values[(TEXTS[flight.recorded is not None],)] += 1
         slo, topic = class_of(flight), flight.request.topic or NO_TOPIC
+        # Its ends have series from now on: a rate misses a counter's first event.
         for met in (MET, MISSED):
             self.requests.values[(slo, topic, met)] += 0
             self.tokens.values[(slo, met)] += 0
