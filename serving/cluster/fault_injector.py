@@ -212,10 +212,10 @@ class FaultInjector:
 
     async def _revive(self, index: int) -> None:
         """Try to start a lost device again until it comes up: no other fault's end would."""
-        backoff = Backoff()
-        await asyncio.sleep(backoff.failed(time.monotonic()))
-        while not await self._revived(index):
+        backoff, revived = Backoff(), False
+        while not revived:
             await asyncio.sleep(backoff.failed(time.monotonic()))
+            revived = await self._revived(index)
 
     async def _revived(self, index: int) -> bool:
         """Start a lost device again; tell whether it is lost no longer."""
