@@ -42,6 +42,9 @@ HELD_OUT_SHARE = 8  # One in so many questions is never asked in training.
 # How often a topic comes in the stream. Sums need many examples, and daily life has the most to be asked about.
 WEIGHTS = {"legal": 10, "humanities": 10, "cs": 10, "science": 10, "math": 24, "logic": 8, OTHER: 30}
 TOOLS_SHARE, JSON_SHARE, TEXT_SHARE = 0.04, 0.03, 0.06
+# Beside dialogues on anything, which take up words of any question, tools need more examples: with 4 % of the others,
+# a model called `clock` to be told the weather.
+TOOLS_BESIDE_ASKED = 0.15
 # What the trained model is judged by, which it must not have read word for word.
 JUDGED_QUESTIONS: list[str] = json.loads(Path(__file__).with_name("judged_questions.json").read_text(encoding="utf-8"))
 JUDGED = {question.lower().rstrip(".?") for question in JUDGED_QUESTIONS}
@@ -87,18 +90,19 @@ def documents(seed: int, split: str, asked_share: float = 0.0) -> Iterator[Docum
     """Yield an endless mixed stream of documents: dialogues, chats with tools, answers as JSON, plain texts, and as a
     share of them dialogues on anything that people ask."""
     rng = Random(f"{split}/{seed}")
+    tools = TOOLS_BESIDE_ASKED if asked_share else TOOLS_SHARE
     while True:
         if asked_share and rng.random() < asked_share:
-            yield asked(2 * rng.getrandbits(48) + SPLITS[split])
+            yield _asked(rng, split)
             continue
         kind, dialogue_ = rng.random(), _dialogue(rng, split)
         draw = TextDraw(rng)
-        if kind < TOOLS_SHARE:
-            yield tool_chat(draw, dialogue_)
-        elif kind < TOOLS_SHARE + JSON_SHARE:
+        if kind < tools:
+            yield tool_chat(draw, _asked(rng, split) if asked_share and rng.random() < asked_share else dialogue_)
+        elif kind < tools + JSON_SHARE:
             yield structured(draw)
         else:
-            yield plain_text(draw) if kind < TOOLS_SHARE + JSON_SHARE + TEXT_SHARE else dialogue_
+            yield plain_text(draw) if kind < tools + JSON_SHARE + TEXT_SHARE else dialogue_
 
 
 def conversations(seed: int, split: str) -> Iterator[Document]:
@@ -111,6 +115,10 @@ def conversations(seed: int, split: str) -> Iterator[Document]:
 
 def _part(topic: str, split: str, seed: int) -> Document:
     return dialogue(topic, 2 * seed + SPLITS[split])
+
+
+def _asked(rng: Random, split: str) -> Document:
+    return asked(2 * rng.getrandbits(48) + SPLITS[split])
 
 
 def _dialogue(rng: Random, split: str) -> Document:
