@@ -1,8 +1,11 @@
 """The folder, or the file, that a command is to write to."""
 
+import contextlib
 import errno
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from serving.usage_error import UsageError
 
@@ -31,3 +34,25 @@ def write_text(option: str, file: Path, text: str) -> None:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{option}: {file} cannot be written: {error.strerror}.") from error
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that takes the place of `path` at the end: what was there stays if the writing is broken off.
+
+    Raise UsageError if it cannot be written.
+    """
+    path = path.resolve()
+    # What is no file, as a pipe or /dev/null, is not to be replaced.
+    draft = path if path.exists() and not path.is_file() else path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with draft.open("wb") as file:
+            yield file
+        if draft != path:
+            draft.replace(path)
+    except BaseException as error:
+        if draft != path:
+            draft.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise UsageError(f"{path} cannot be written: {error.strerror}.") from error
+        raise

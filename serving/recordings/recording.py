@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from serving.process.output_folder import whole_file
 from serving.recordings.counted_arrays import wrong_with
 from serving.usage_error import UsageError
 
@@ -94,7 +95,8 @@ def vocabulary_of(folder: Path) -> int | None:
 
 
 def write(path: Path, answers: Sequence[RecordedAnswer], tokenizer: str) -> None:
-    """Write a recording; `tokenizer` is the digest of the tokenizer that the tokens are of."""
+    """Write a recording; `tokenizer` is the digest of the tokenizer that the tokens are of. Raise UsageError if it
+    cannot be written."""
     topics = tuple(dict.fromkeys(answer.topic for answer in answers))
     tokens = np.concatenate([np.asarray(answer.tokens, dtype=np.uint32) for answer in answers])
     routes = [answer.routes for answer in answers if answer.routes is not None]
@@ -108,7 +110,7 @@ def write(path: Path, answers: Sequence[RecordedAnswer], tokenizer: str) -> None
         experts = np.concatenate(routes)
         arrays["routes"] = experts.astype(np.uint8 if experts.max() < 256 else np.uint16)
     header = {"version": VERSION, "topics": topics, "tokenizer": tokenizer}
-    with path.open("wb") as file:
+    with whole_file(path) as file:
         np.savez_compressed(file, header=np.array(json.dumps(header)), **arrays)
 
 

@@ -19,6 +19,7 @@ from device_model.experts.route_map import RouteMap, Routers
 from device_model.load import load_model
 from device_model.step import IntArray
 from serving.device.routed_pricing import TracedDevice
+from serving.process.output_folder import whole_file
 from serving.recordings.counted_arrays import wrong_with
 from serving.token_model.route_format import format_of
 from serving.types import Batch
@@ -64,12 +65,12 @@ class Tape(NamedTuple):
 
 def record(requests: Sequence[TapedRequest], path: Path) -> None:
     """Write requests to `path`, those of a topic behind each other; an expert id takes a byte, or two beyond 256
-    experts."""
+    experts. Raise UsageError if it cannot be written."""
     topics = list(dict.fromkeys(each.topic for each in requests))
     ordered = sorted(requests, key=lambda each: topics.index(each.topic))
     routes = np.concatenate([each.routes for each in ordered])
     kind = np.uint8 if routes.max() < 256 else np.uint16
-    with path.open("wb") as file:
+    with whole_file(path) as file:
         np.savez_compressed(
             file,
             routes=routes.astype(kind),
