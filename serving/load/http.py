@@ -84,8 +84,9 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Finish the answer of a connection that asyncio has lost."""
         self.transport = None
-        # Without a length, the end of the connection is the end of the body; `[DONE]` says that it was whole.
-        whole = self.done is not None and self.reader.done
+        # Without a length, the end of the connection is the end of the body; `[DONE]` says that it was whole, and of a
+        # refusal its status is enough.
+        whole = self.done is not None and (self.reader.done or self.status not in (0, 200))
         self._finish(None if whole else self._lost(str(exc or "the server closed the connection")))
 
     def on_headers_complete(self) -> None:

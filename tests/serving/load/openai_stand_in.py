@@ -74,6 +74,9 @@ class StandIn:
 
     async def _stream(self, asked: dict[str, Any], chat: bool, writer: asyncio.StreamWriter) -> bool:
         """Whether the connection can be used again."""
+        if asked["model"] == "away":  # As a proxy says it that has no server to ask: without a length.
+            writer.write(b"HTTP/1.0 503 X\r\nConnection: close\r\n\r\nNo server is there.")
+            return False
         writer.write(HEAD)
         try:
             calls = asked["model"] == "calls" and asked.get("tool_choice") == "required"

@@ -72,6 +72,7 @@ def test_without_usage_chunks_are_counted_and_the_report_says_so():
         ("bad", "400", "`temperature` must be at least 0."),
         ("full", "429", "The queue is full."),
         ("broken", "500", "not even JSON"),
+        ("away", "503", "No server is there."),
         ("drops", "stream", "closed the connection"),
         ("garbage", "stream", "{nonsense"),
         ("endless", "stream", "a line of more than 16 MiB: b'data: xxx"),
