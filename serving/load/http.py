@@ -161,6 +161,9 @@ class HttpTransport:
             return times.fail("connection", _plain(error))
         if connection.status != 200:
             times.fail(str(connection.status), error_text(connection.error))
+        elif times.outputs_s and not (connection.reader.done or connection.reader.finished):
+            # As proxies end the stream of a server that is gone.
+            times.fail("stream", "the stream ended before the answer did: without a finish_reason, and without [DONE]")
         if connection.reusable:
             self.idle.append(connection)
         else:

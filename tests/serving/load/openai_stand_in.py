@@ -16,8 +16,10 @@ REFUSALS = {
     "full": (429, {"error": {"message": "The queue is full."}}),
     "broken": (500, "not even JSON"),
 }
+CUT = b"cut"
 TROUBLE = {
     "drops": None,
+    "cut": CUT,
     "garbage": b"{nonsense",
     "endless": b"x" * (17 << 20),
     "fails": b'{"error": {"message": "Out of luck."}}',
@@ -82,6 +84,8 @@ class StandIn:
             calls = asked["model"] == "calls" and asked.get("tool_choice") == "required"
             payloads = self._call(len(self.seen)) if calls else self._events(asked["model"], asked["max_tokens"], chat)
             async for payload in payloads:
+                if payload == CUT:
+                    break
                 if payload is None:
                     return False
                 data = b"data: " + payload + b"\n\n"
@@ -106,7 +110,7 @@ class StandIn:
         yield b"[DONE]"
 
     async def _events(self, what: str, n: int, chat: bool) -> AsyncIterator[bytes | None]:
-        """The payloads of a stream; None drops the connection."""
+        """The payloads of a stream; None drops the connection, CUT ends the answer as if it were whole."""
         if chat:
             yield _chunk({"role": "assistant", "content": ""}, chat)
         for i in range(n):

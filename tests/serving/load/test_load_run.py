@@ -74,6 +74,7 @@ def test_without_usage_chunks_are_counted_and_the_report_says_so():
         ("broken", "500", "not even JSON"),
         ("away", "503", "No server is there."),
         ("drops", "stream", "closed the connection"),
+        ("cut", "stream", "without a finish_reason"),
         ("garbage", "stream", "{nonsense"),
         ("endless", "stream", "a line of more than 16 MiB: b'data: xxx"),
         ("fails", "stream", "Out of luck."),
