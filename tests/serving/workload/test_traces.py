@@ -61,6 +61,13 @@ def test_a_trace_of_ones_own_says_of_whom_requests_are():
     assert [ask.slo for ask in replayed("own.csv")] == ["", "batch", "interactive"]
 
 
+def test_spaces_beside_the_commas_of_a_csv_are_no_part_of_names(tmp_path):
+    columns = "arrival_s, prompt_tokens, output_tokens, topic, slo, key"
+    (tmp_path / "t.csv").write_text(f"{columns}\n0, 20, 2, cs, batch , alice\n1, 20, 2, , ,\n")
+    asks = list(replayed(tmp_path / "t.csv"))
+    assert [(ask.topic, ask.slo, ask.key) for ask in asks] == [("cs", "batch", "alice"), ("", "", "")]
+
+
 @pytest.mark.parametrize(("file", "block_tokens", "shared"), [("mooncake.jsonl", 512, 2), ("bailian.jsonl", 16, 2)])
 def test_what_has_equal_hash_ids_has_equal_blocks(file, block_tokens, shared):
     one, other, *_ = (block_hashes(ask.prompt, block_tokens) for ask in replayed(file))
