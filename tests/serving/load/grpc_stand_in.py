@@ -46,6 +46,8 @@ class GrpcStandIn(openai_pb2_grpc.OpenAIServicer, metrics_pb2_grpc.MetricsServic
         self.metadata.append(dict(context.invocation_metadata()))
         if request.model == "missing":
             await context.abort(grpc.StatusCode.NOT_FOUND, "There is no model missing.")
+        if request.model == "clears":
+            await context.abort(grpc.StatusCode.INTERNAL, "\x1b[2J Out of luck.")
         for i in range(request.max_tokens):
             await asyncio.sleep(self.step_s)
             finish = "length" if i == request.max_tokens - 1 else None

@@ -105,6 +105,10 @@ def test_a_grpc_failure_has_its_code():
     assert (error.status, error.message, error.count) == ("NOT_FOUND", "There is no model missing.", 3)
 
 
+def test_a_grpc_failure_shows_no_escapes():
+    assert r"3 failed: INTERNAL: \x1b[2J Out of luck." in shown(load(GrpcStandIn(), model="clears"))
+
+
 def test_a_request_that_never_ends_times_out():
     server = StandIn(5.0)
     (error,) = load(server, timeout_s=0.2, model="good").summary.errors
