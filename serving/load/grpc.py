@@ -56,7 +56,9 @@ class GrpcTransport:
             async for chunk in self.call(self._message(request, model), metadata=metadata):
                 self._see(times, monotonic(), chunk)
         except grpc.aio.AioRpcError as error:
-            times.fail(error.code().name, message_of(error.details() or ""))
+            # Of an answer that had begun it says that this was cut, not that nobody is there.
+            cut = error.code() is grpc.StatusCode.UNAVAILABLE and times.end_s > 0
+            times.fail("stream" if cut else error.code().name, message_of(error.details() or ""))
 
     async def metrics(self) -> str | None:
         """Return what GetMetrics gives; None if the server has no such service."""

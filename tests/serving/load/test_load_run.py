@@ -105,6 +105,12 @@ def test_a_grpc_failure_has_its_code():
     assert (error.status, error.message, error.count) == ("NOT_FOUND", "There is no model missing.", 3)
 
 
+def test_a_grpc_answer_that_is_cut_is_not_of_a_server_that_is_not_there():
+    report = load(GrpcStandIn(), model="drops")
+    assert (report.failure, report.unreachable) == ("No request completed.", False)
+    assert "3 failed: stream: Socket closed" in shown(report)
+
+
 def test_a_grpc_failure_shows_no_escapes():
     assert r"3 failed: INTERNAL: \x1b[2J Out of luck." in shown(load(GrpcStandIn(), model="clears"))
 
