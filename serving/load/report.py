@@ -89,7 +89,8 @@ class Report:
         modelled = self.fidelity.modelled if self.fidelity else {}
         # Of a call, clients get nothing before the server has read its name: only its end is when the last token comes.
         # Of what was broken off, devices count an end too, and clients have none.
-        ends, others = not self.summary.cancelled, not self.summary.calls_asked
+        cut = any(times.error and times.outputs_s for times in self.all_times)
+        ends, others = not (self.summary.cancelled or cut), not self.summary.calls_asked
         return {name: found for name, found in modelled.items() if (ends if name == "e2e" else others)}
 
     def _slower(self, tails: Collection[TailRefusal]) -> str:
