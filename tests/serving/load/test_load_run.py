@@ -261,6 +261,14 @@ def test_a_late_host_gets_figures_but_no_verdict():
     assert "Goodput" not in shown(report)
 
 
+def test_of_an_emulator_that_restarted_no_counts_are_told():
+    report = load(StandIn(metrics=[metrics(100, 2.0, 0.1, 5, 100, 9.0), metrics(10, 2.0, 0.1, 5, 24, 9.0)]))
+    assert "the emulator restarted during the run" in shown(report) and "underruns" not in shown(report)
+    written = report.to_json()["emulator"]
+    names = ("underruns", "underrun_share", "released_tokens", "recorded_share", "cached_share", "energy_j")
+    assert [written[name] for name in names] == [None] * 6
+
+
 def test_the_reports_keys_stay():
     report = load(StandIn(metrics=[metrics(), metrics(100, 2.0, 0.0, 0, 24)]), slos=Slos(ttft_s=9.0)).to_json()
     assert set(report) == {
