@@ -24,6 +24,8 @@ from serving.security.bearer import bearer
 ROUTES = {"completions": "/v1/completions", "chat": "/v1/chat/completions"}
 LONGEST_ERROR_BYTES = 65536
 METRICS_TIMEOUT_S = 10
+IDLE_CLOSE_S = 1.0
+"""Within which a request learns that its connection had been closed before it."""
 
 
 class ConnectionLost(ConnectionError):
@@ -183,11 +185,13 @@ class HttpTransport:
         while True:
             reused = bool(self.idle)
             connection = self.idle.pop() if reused else await self._open()
+            sent_s = monotonic()
             try:
                 await connection.exchange(message, times)
             except ConnectionLost:
-                # The server had closed it while it was idle: that says nothing about this request.
-                if not reused or connection.status:
+                # The server had closed it while it was idle: that says nothing about this request. What is lost later
+                # the server had: sent again it would be served twice, and counted once.
+                if not reused or connection.status or monotonic() > sent_s + IDLE_CLOSE_S:
                     raise
             except asyncio.CancelledError:
                 connection.close()

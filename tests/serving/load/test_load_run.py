@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from serving.load import http
 from serving.load.client import RequestTimes
 from serving.load.drive import Drive
 from serving.load.latencies import seen_s, ttft_s
@@ -136,6 +137,21 @@ def test_a_connection_that_the_server_closed_meanwhile_is_not_held_against_it():
 
     summary = load(Closing(), rate_per_s=20.0, arrivals="constant").summary
     assert (summary.completed, summary.failed) == (3, 0)
+
+
+def test_a_request_that_the_server_had_is_not_sent_again(monkeypatch):
+    class Dying(StandIn):
+        async def _stream(self, *args) -> bool:
+            if len(self.seen) < 2:
+                return await super()._stream(*args)
+            await asyncio.sleep(0.3)
+            return False
+
+    monkeypatch.setattr(http, "IDLE_CLOSE_S", 0.1)
+    server = Dying()
+    summary = load(server, max_concurrency=1, num_requests=2).summary
+    assert (summary.completed, summary.failed, len(server.seen)) == (1, 1, 2)
+    assert summary.errors[0].status == "connection"
 
 
 def test_an_open_loop_does_not_wait_for_the_server():
