@@ -15,7 +15,7 @@ import httptools
 import httpx
 import msgspec
 
-from serving.load.client import RequestTimes
+from serving.load.client import NO_MESSAGE, RequestTimes
 from serving.load.options import LoadError, LoadOptions
 from serving.load.request import LoadRequest, body
 from serving.load.sse import EndlessLine, EventReader, message_of
@@ -234,7 +234,7 @@ def error_text(content: bytes) -> str:
         value: Any = msgspec.json.decode(content)
     except (ValueError, RecursionError):  # No JSON: anything may answer at that address.
         value = content.decode(errors="replace").strip()
-    return message_of(value) or "(no message)"
+    return message_of(value) or NO_MESSAGE
 
 
 def _plain(error: OSError) -> str:

@@ -46,6 +46,8 @@ class GrpcStandIn(openai_pb2_grpc.OpenAIServicer, metrics_pb2_grpc.MetricsServic
         self.metadata.append(dict(context.invocation_metadata()))
         if request.model == "missing":
             await context.abort(grpc.StatusCode.NOT_FOUND, "There is no model missing.")
+        if request.model == "silent":
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED)
         if request.model == "clears":
             await context.abort(grpc.StatusCode.INTERNAL, "\x1b[2J Out of luck.")
         for i in range(request.max_tokens):

@@ -112,6 +112,11 @@ def test_a_grpc_answer_that_is_cut_is_not_of_a_server_that_is_not_there():
     assert "3 failed: stream: Socket closed" in shown(report)
 
 
+def test_a_failure_without_a_message_is_told_of_too():
+    report = load(GrpcStandIn(), model="silent")
+    assert report.summary.failed == 3 and "3 failed: RESOURCE_EXHAUSTED: (no message)" in shown(report)
+
+
 def test_a_grpc_failure_shows_no_escapes():
     assert r"3 failed: INTERNAL: \x1b[2J Out of luck." in shown(load(GrpcStandIn(), model="clears"))
 
