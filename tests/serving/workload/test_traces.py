@@ -98,6 +98,14 @@ def test_conversations_are_sessions_whose_lengths_are_estimated():
     assert by_turn[1, 0].prompt_tokens == estimate("Answer in one word, please") + estimate("什么是缓存") == 7 + 4
 
 
+@pytest.mark.parametrize("counted", [{}, {"tokenizer": str(BUNDLED_MODEL / "tokenizer.json")}])
+def test_an_emoji_that_was_cut_is_counted(tmp_path, counted):
+    said = [{"from": "human", "value": "well \ud83d"}, {"from": "gpt", "value": "yes"}]
+    (tmp_path / "t.json").write_text(json.dumps([{"conversations": said}]))
+    (ask,) = replayed(tmp_path / "t.json", EVENLY, **counted)
+    assert ask.prompt_tokens > 1
+
+
 def test_conversations_are_counted_with_a_tokenizer_on_wish():
     asks = list(
         replayed(
