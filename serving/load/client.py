@@ -13,6 +13,9 @@ from typing import Any, Protocol
 from serving.load.request import LoadRequest
 from serving.load.tool_calls import ToolCall, call_of
 
+NO_MESSAGE = "(no message)"
+"""Of a failure that the server says nothing of."""
+
 
 @dataclass(slots=True, eq=False)
 class RequestTimes:
@@ -55,7 +58,7 @@ class RequestTimes:
     def fail(self, status: str, error: str) -> None:
         """Record a failure, unless an earlier one is recorded."""
         if self.error is None:
-            self.status, self.error = status, error
+            self.status, self.error = status, error or NO_MESSAGE
 
     @property
     def call(self) -> ToolCall | None:

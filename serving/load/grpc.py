@@ -11,6 +11,7 @@ from serving.api.pb.foreserve.v1 import metrics_pb2, metrics_pb2_grpc, openai_pb
 from serving.load.client import RequestTimes
 from serving.load.options import LoadError, LoadOptions, OptionError
 from serving.load.request import LoadRequest, body
+from serving.load.sse import message_of
 
 LIST_TIMEOUT_S = 30
 METRICS_TIMEOUT_S = 10
@@ -44,7 +45,7 @@ class GrpcTransport:
                 openai_pb2.ListModelsRequest(), metadata=self.metadata, timeout=LIST_TIMEOUT_S
             )
         except grpc.aio.AioRpcError as error:
-            said = f"{error.code().name}, {error.details()}"
+            said = f"{error.code().name}, {message_of(error.details() or '')}"
             raise LoadError(f"{self.options.url} does not list its models: {said}.") from error
         return [model.id for model in reply.data]
 
@@ -55,7 +56,9 @@ class GrpcTransport:
             async for chunk in self.call(self._message(request, model), metadata=metadata):
                 self._see(times, monotonic(), chunk)
         except grpc.aio.AioRpcError as error:
-            times.fail(error.code().name, (error.details() or "")[:300])
+            # Of an answer that had begun it says that this was cut, not that nobody is there.
+            cut = error.code() is grpc.StatusCode.UNAVAILABLE and times.end_s > 0
+            times.fail("stream" if cut else error.code().name, message_of(error.details() or ""))
 
     async def metrics(self) -> str | None:
         """Return what GetMetrics gives; None if the server has no such service."""

@@ -15,7 +15,7 @@ import httptools
 import httpx
 import msgspec
 
-from serving.load.client import RequestTimes
+from serving.load.client import NO_MESSAGE, RequestTimes
 from serving.load.options import LoadError, LoadOptions
 from serving.load.request import LoadRequest, body
 from serving.load.sse import EndlessLine, EventReader, message_of
@@ -24,6 +24,8 @@ from serving.security.bearer import bearer
 ROUTES = {"completions": "/v1/completions", "chat": "/v1/chat/completions"}
 LONGEST_ERROR_BYTES = 65536
 METRICS_TIMEOUT_S = 10
+IDLE_CLOSE_S = 1.0
+"""Within which a request learns that its connection had been closed before it."""
 
 
 class ConnectionLost(ConnectionError):
@@ -84,8 +86,9 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Finish the answer of a connection that asyncio has lost."""
         self.transport = None
-        # Without a length, the end of the connection is the end of the body; `[DONE]` says that it was whole.
-        whole = self.done is not None and self.reader.done
+        # Without a length, the end of the connection is the end of the body; `[DONE]` says that it was whole, and of a
+        # refusal its status is enough.
+        whole = self.done is not None and (self.reader.done or self.status not in (0, 200))
         self._finish(None if whole else self._lost(str(exc or "the server closed the connection")))
 
     def on_headers_complete(self) -> None:
@@ -160,6 +163,9 @@ class HttpTransport:
             return times.fail("connection", _plain(error))
         if connection.status != 200:
             times.fail(str(connection.status), error_text(connection.error))
+        elif times.outputs_s and not (connection.reader.done or connection.reader.finished):
+            # As proxies end the stream of a server that is gone.
+            times.fail("stream", "the stream ended before the answer did: without a finish_reason, and without [DONE]")
         if connection.reusable:
             self.idle.append(connection)
         else:
@@ -179,11 +185,13 @@ class HttpTransport:
         while True:
             reused = bool(self.idle)
             connection = self.idle.pop() if reused else await self._open()
+            sent_s = monotonic()
             try:
                 await connection.exchange(message, times)
             except ConnectionLost:
-                # The server had closed it while it was idle: that says nothing about this request.
-                if not reused or connection.status:
+                # The server had closed it while it was idle: that says nothing about this request. What is lost later
+                # the server had: sent again it would be served twice, and counted once.
+                if not reused or connection.status or monotonic() > sent_s + IDLE_CLOSE_S:
                     raise
             except asyncio.CancelledError:
                 connection.close()
@@ -226,7 +234,7 @@ def error_text(content: bytes) -> str:
         value: Any = msgspec.json.decode(content)
     except (ValueError, RecursionError):  # No JSON: anything may answer at that address.
         value = content.decode(errors="replace").strip()
-    return message_of(value) or "(no message)"
+    return message_of(value) or NO_MESSAGE
 
 
 def _plain(error: OSError) -> str:

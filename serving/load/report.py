@@ -22,6 +22,16 @@ MUCH_CACHED = 0.01  # Share of the prompts' tokens from which on it is said that
 FEW_UNDERRUNS = 0.001  # Share of the tokens up to which late ones are counted, and no more is said.
 CLASS_LATENCIES = ("ttft", "tpot")
 MARKED = "What has a ? is this host's, longer than it can have been on the devices."
+# What isn't known, rather than 0, if an emulator's counts before and after the run can't be compared.
+COUNTS = (
+    "underruns",
+    "underrun_share",
+    "released_tokens",
+    "recorded_tokens",
+    "recorded_share",
+    "cached_share",
+    "energy_j",
+)
 COALESCED = 1.01  # Mean tokens per chunk above which the report mentions them.
 
 
@@ -89,7 +99,8 @@ class Report:
         modelled = self.fidelity.modelled if self.fidelity else {}
         # Of a call, clients get nothing before the server has read its name: only its end is when the last token comes.
         # Of what was broken off, devices count an end too, and clients have none.
-        ends, others = not self.summary.cancelled, not self.summary.calls_asked
+        cut = any(times.error and times.outputs_s for times in self.all_times)
+        ends, others = not (self.summary.cancelled or cut), not self.summary.calls_asked
         return {name: found for name, found in modelled.items() if (ends if name == "e2e" else others)}
 
     def _slower(self, tails: Collection[TailRefusal]) -> str:
@@ -219,7 +230,7 @@ class Report:
         f = self.fidelity
         if f is None and self.url.startswith("grpc"):
             return [Text("Its clock and pace are not known: it has no metrics of foreserve (--metrics-url names them)")]
-        if f is None or not self.summary.completed:
+        if f is None or f.broken or not self.summary.completed:
             return []
         late = "not known" if f.lateness_mean_s is None else f"{f.lateness_mean_s * 1e3:.3g} ms on average"
         share = "" if f.lateness_share is None else f", {f.lateness_share:.1%} of the modelled TTFT"
@@ -283,13 +294,7 @@ def _fidelity_json(fidelity: Fidelity) -> dict[str, Any]:
         "pacing_share": fidelity.pacing_share,
         "step_mean_s": fidelity.step_mean_s,
         "pacing_error_mean_s": fidelity.pacing_error_mean_s,
-        "underruns": fidelity.underruns,
-        "underrun_share": fidelity.underrun_share,
-        "released_tokens": fidelity.released_tokens,
-        "recorded_tokens": fidelity.recorded_tokens,
-        "recorded_share": fidelity.recorded_share,
-        "cached_share": fidelity.cached_share,
-        "energy_j": fidelity.energy_j,
+        **{name: None if fidelity.broken else getattr(fidelity, name) for name in COUNTS},
         "joules_per_token": fidelity.joules_per_token,
         "refused": fidelity.refusal(),
     }

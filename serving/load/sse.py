@@ -67,6 +67,7 @@ class EventReader:
     def __init__(self, times: RequestTimes) -> None:
         self.times = times
         self.done = False  # Whether `[DONE]` has come.
+        self.finished = False  # Whether a `finish_reason` has.
         self._rest = b""
 
     def feed(self, at_s: float, piece: bytes) -> None:
@@ -96,6 +97,7 @@ class EventReader:
         if event.usage is not None and event.usage.completion_tokens is not None:
             usage = event.usage.prompt_tokens or 0, event.usage.completion_tokens
         if event.choices:
+            self.finished |= bool(event.choices[0].finish_reason)
             if self.times.call_parts is not None and event.choices[0].delta is not None:
                 self.times.call_parts += event.choices[0].delta.tool_calls or ()
             self.times.see(at_s, event.choices[0].is_output, usage)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import log1p, sqrt
+from math import isfinite, log1p, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,7 +102,8 @@ def _file(table: TomlTable, least: AllowedNumber) -> Distribution:
         values = np.loadtxt(path, dtype=np.float64, ndmin=1)
     except (OSError, ValueError) as error:
         raise table.error("file", f"is {path}: it must have one number in each line ({error}).") from error
-    if values.ndim != 1 or not len(values) or not all(least.ok(value) for value in values.tolist()):
+    listed = values.ravel().tolist()
+    if values.ndim != 1 or not listed or not all(isfinite(value) and least.ok(value) for value in listed):
         raise table.error("file", f"is {path}: it must have one number in each line, {least.words}.")
     return _one_of(values, None)
 

@@ -27,7 +27,9 @@ def read_csv(path: Path) -> Iterator[TraceRow]:
     """Yield the rows of a CSV file."""
     names = (*NEEDED, *OPTIONAL)
     for line, fields in csv_rows(path, {name: (name,) for name in names}, NEEDED):
-        yield _row(path, line, {name: field for name, field in zip(names, fields, strict=True) if field}, 0)
+        # Spaces beside a comma are no part of a name, as they are none of a number or of a column's.
+        said = zip(names, map(str.strip, fields), strict=True)
+        yield _row(path, line, {name: field for name, field in said if field}, 0)
 
 
 def read_jsonl(path: Path, block_tokens: int) -> Iterator[TraceRow]:

@@ -37,7 +37,8 @@ def _counter(tokenizer: Path | None) -> Count:
         encode = Tokenizer.from_file(str(tokenizer)).encode
     except Exception as error:  # The library raises nothing more special.
         raise WorkloadError(f"{tokenizer} is no tokenizer.json of Hugging Face ({error}).") from error
-    return lambda text: len(encode(text, add_special_tokens=False).ids)
+    # Half of a pair of surrogates, as cut emojis leave, is no text to it.
+    return lambda text: len(encode(text.encode(errors="replace").decode(), add_special_tokens=False).ids)
 
 
 def _turns(messages: list[tuple[str, str]], count: Count) -> Iterator[tuple[int, int]]:

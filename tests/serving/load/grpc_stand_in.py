@@ -46,8 +46,14 @@ class GrpcStandIn(openai_pb2_grpc.OpenAIServicer, metrics_pb2_grpc.MetricsServic
         self.metadata.append(dict(context.invocation_metadata()))
         if request.model == "missing":
             await context.abort(grpc.StatusCode.NOT_FOUND, "There is no model missing.")
+        if request.model == "silent":
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED)
+        if request.model == "clears":
+            await context.abort(grpc.StatusCode.INTERNAL, "\x1b[2J Out of luck.")
         for i in range(request.max_tokens):
             await asyncio.sleep(self.step_s)
+            if i == 2 and request.model == "drops":
+                await context.abort(grpc.StatusCode.UNAVAILABLE, "Socket closed")
             finish = "length" if i == request.max_tokens - 1 else None
             yield openai_pb2.Completion(choices=[openai_pb2.CompletionChoice(index=0, text=" w", finish_reason=finish)])
         yield openai_pb2.Completion(usage=_usage(request))

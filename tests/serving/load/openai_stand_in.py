@@ -16,8 +16,10 @@ REFUSALS = {
     "full": (429, {"error": {"message": "The queue is full."}}),
     "broken": (500, "not even JSON"),
 }
+CUT = b"cut"
 TROUBLE = {
     "drops": None,
+    "cut": CUT,
     "garbage": b"{nonsense",
     "endless": b"x" * (17 << 20),
     "fails": b'{"error": {"message": "Out of luck."}}',
@@ -74,11 +76,16 @@ class StandIn:
 
     async def _stream(self, asked: dict[str, Any], chat: bool, writer: asyncio.StreamWriter) -> bool:
         """Whether the connection can be used again."""
+        if asked["model"] == "away":  # As a proxy says it that has no server to ask: without a length.
+            writer.write(b"HTTP/1.0 503 X\r\nConnection: close\r\n\r\nNo server is there.")
+            return False
         writer.write(HEAD)
         try:
             calls = asked["model"] == "calls" and asked.get("tool_choice") == "required"
             payloads = self._call(len(self.seen)) if calls else self._events(asked["model"], asked["max_tokens"], chat)
             async for payload in payloads:
+                if payload == CUT:
+                    break
                 if payload is None:
                     return False
                 data = b"data: " + payload + b"\n\n"
@@ -103,7 +110,7 @@ class StandIn:
         yield b"[DONE]"
 
     async def _events(self, what: str, n: int, chat: bool) -> AsyncIterator[bytes | None]:
-        """The payloads of a stream; None drops the connection."""
+        """The payloads of a stream; None drops the connection, CUT ends the answer as if it were whole."""
         if chat:
             yield _chunk({"role": "assistant", "content": ""}, chat)
         for i in range(n):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from serving.load import http
 from serving.load.client import RequestTimes
 from serving.load.drive import Drive
 from serving.load.latencies import seen_s, ttft_s
@@ -72,7 +73,9 @@ def test_without_usage_chunks_are_counted_and_the_report_says_so():
         ("bad", "400", "`temperature` must be at least 0."),
         ("full", "429", "The queue is full."),
         ("broken", "500", "not even JSON"),
+        ("away", "503", "No server is there."),
         ("drops", "stream", "closed the connection"),
+        ("cut", "stream", "without a finish_reason"),
         ("garbage", "stream", "{nonsense"),
         ("endless", "stream", "a line of more than 16 MiB: b'data: xxx"),
         ("fails", "stream", "Out of luck."),
@@ -103,6 +106,21 @@ def test_a_grpc_failure_has_its_code():
     assert (error.status, error.message, error.count) == ("NOT_FOUND", "There is no model missing.", 3)
 
 
+def test_a_grpc_answer_that_is_cut_is_not_of_a_server_that_is_not_there():
+    report = load(GrpcStandIn(), model="drops")
+    assert (report.failure, report.unreachable) == ("No request completed.", False)
+    assert "3 failed: stream: Socket closed" in shown(report)
+
+
+def test_a_failure_without_a_message_is_told_of_too():
+    report = load(GrpcStandIn(), model="silent")
+    assert report.summary.failed == 3 and "3 failed: RESOURCE_EXHAUSTED: (no message)" in shown(report)
+
+
+def test_a_grpc_failure_shows_no_escapes():
+    assert r"3 failed: INTERNAL: \x1b[2J Out of luck." in shown(load(GrpcStandIn(), model="clears"))
+
+
 def test_a_request_that_never_ends_times_out():
     server = StandIn(5.0)
     (error,) = load(server, timeout_s=0.2, model="good").summary.errors
@@ -124,6 +142,21 @@ def test_a_connection_that_the_server_closed_meanwhile_is_not_held_against_it():
 
     summary = load(Closing(), rate_per_s=20.0, arrivals="constant").summary
     assert (summary.completed, summary.failed) == (3, 0)
+
+
+def test_a_request_that_the_server_had_is_not_sent_again(monkeypatch):
+    class Dying(StandIn):
+        async def _stream(self, *args) -> bool:
+            if len(self.seen) < 2:
+                return await super()._stream(*args)
+            await asyncio.sleep(0.3)
+            return False
+
+    monkeypatch.setattr(http, "IDLE_CLOSE_S", 0.1)
+    server = Dying()
+    summary = load(server, max_concurrency=1, num_requests=2).summary
+    assert (summary.completed, summary.failed, len(server.seen)) == (1, 1, 2)
+    assert summary.errors[0].status == "connection"
 
 
 def test_an_open_loop_does_not_wait_for_the_server():
@@ -247,6 +280,14 @@ def test_a_late_host_gets_figures_but_no_verdict():
     assert "host is too slow" in good["refused"]
     assert "25.0% of the modelled TTFT of 20 ms" in shown(report)
     assert "Goodput" not in shown(report)
+
+
+def test_of_an_emulator_that_restarted_no_counts_are_told():
+    report = load(StandIn(metrics=[metrics(100, 2.0, 0.1, 5, 100, 9.0), metrics(10, 2.0, 0.1, 5, 24, 9.0)]))
+    assert "the emulator restarted during the run" in shown(report) and "underruns" not in shown(report)
+    written = report.to_json()["emulator"]
+    names = ("underruns", "underrun_share", "released_tokens", "recorded_share", "cached_share", "energy_j")
+    assert [written[name] for name in names] == [None] * 6
 
 
 def test_the_reports_keys_stay():

@@ -209,3 +209,9 @@ def test_ends_of_what_was_broken_off_are_not_held_against_the_host() -> None:
     assert found.refused and "had a E2E within" in found.refused and "e2e" in found.doubted
     stopped = replace(found, interrupted=True, summary=replace(found.summary, cancelled=3))
     assert stopped.refused is None and "e2e" not in stopped.doubted
+    cut = a_request()
+    cut.fail("timeout", "no end after 1 s")
+    failed = replace(found, all_times=[*found.all_times, cut])
+    assert failed.refused is None and "e2e" not in failed.doubted
+    turned_away = RequestTimes(0.0, status="429", error="The queue is full.")  # Of which devices heard nothing.
+    assert replace(found, all_times=[*found.all_times, turned_away]).refused

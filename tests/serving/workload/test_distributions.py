@@ -96,10 +96,12 @@ def test_a_number_is_that_number_every_time(draw):
         ({"kind": "empirical", "values": [1, 2], "shares": [1]}, ["`prompt.shares` has 1", "each of 2 values"]),
         ({"kind": "file", "file": "none.txt"}, ["`prompt.file` is 'none.txt'", "there is no"]),
         ({"kind": "file", "file": "w.toml"}, ["`prompt.file`", "one number in each line"]),
+        ({"kind": "file", "file": "endless.txt"}, ["`prompt.file`", "one number in each line", "at least 1"]),
     ],
 )
 def test_what_is_wrong_is_one_sentence(tmp_path, value, words):
     (tmp_path / "w.toml").write_text("x = 'not a number'")
+    (tmp_path / "endless.txt").write_text("3\ninf\n")
     table = WorkloadTable({} if value is None else {"prompt": value}, tmp_path / "w.toml")
     with pytest.raises(WorkloadError) as caught:
         distribution(table, "prompt", COUNT)

@@ -61,6 +61,13 @@ def test_a_trace_of_ones_own_says_of_whom_requests_are():
     assert [ask.slo for ask in replayed("own.csv")] == ["", "batch", "interactive"]
 
 
+def test_spaces_beside_the_commas_of_a_csv_are_no_part_of_names(tmp_path):
+    columns = "arrival_s, prompt_tokens, output_tokens, topic, slo, key"
+    (tmp_path / "t.csv").write_text(f"{columns}\n0, 20, 2, cs, batch , alice\n1, 20, 2, , ,\n")
+    asks = list(replayed(tmp_path / "t.csv"))
+    assert [(ask.topic, ask.slo, ask.key) for ask in asks] == [("cs", "batch", "alice"), ("", "", "")]
+
+
 @pytest.mark.parametrize(("file", "block_tokens", "shared"), [("mooncake.jsonl", 512, 2), ("bailian.jsonl", 16, 2)])
 def test_what_has_equal_hash_ids_has_equal_blocks(file, block_tokens, shared):
     one, other, *_ = (block_hashes(ask.prompt, block_tokens) for ask in replayed(file))
@@ -89,6 +96,14 @@ def test_conversations_are_sessions_whose_lengths_are_estimated():
     assert by_turn[0, 1].arrival_s == 3.0
     # A system prompt counts to what is asked first; what nobody answers is left out.
     assert by_turn[1, 0].prompt_tokens == estimate("Answer in one word, please") + estimate("什么是缓存") == 7 + 4
+
+
+@pytest.mark.parametrize("counted", [{}, {"tokenizer": str(BUNDLED_MODEL / "tokenizer.json")}])
+def test_an_emoji_that_was_cut_is_counted(tmp_path, counted):
+    said = [{"from": "human", "value": "well \ud83d"}, {"from": "gpt", "value": "yes"}]
+    (tmp_path / "t.json").write_text(json.dumps([{"conversations": said}]))
+    (ask,) = replayed(tmp_path / "t.json", EVENLY, **counted)
+    assert ask.prompt_tokens > 1
 
 
 def test_conversations_are_counted_with_a_tokenizer_on_wish():
