@@ -114,6 +114,8 @@ class DeviceQueue:
             # What was learned was of that crowd. Kept, it could turn everybody away from a device with nothing to do,
             # which then makes no step that would teach it better. What it takes beside others, they will teach.
             self.slowdown[ALONE] = 1.0
+            # Of a prompt whose only token came behind its step no other step will take it off.
+            self.computed = 0
 
     def _count(self, request: Request, sign: int) -> None:
         """Count a request among those that wait, or (-1) no more."""

@@ -41,7 +41,8 @@ class TurnQueue(DeviceQueue):
 
     def _places(self, prompt_tokens: int) -> int:
         """Return how many come in at a time: who has a place, and room for its prompt."""
-        mean = (self.prompts + prompt_tokens) / (self.waiting + 1)
+        # An empty prompt is forecast, too, before vLLM refuses it.
+        mean = max(1.0, (self.prompts + prompt_tokens) / (self.waiting + 1))
         return max(1, min(self.slots, int(self.kv_tokens / mean)))
 
     def _lengths(self) -> list[float]:

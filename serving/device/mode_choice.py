@@ -13,6 +13,8 @@ TAU = "tau"
 """The mode that speculates from some batch on."""
 PLAIN_MODE = "fixed-ar"
 """The mode that never does."""
+DRAFT_MODE = "fixed-sd"
+"""The mode that always does."""
 
 # The shares of the calibrated depth that `auto` weighs; beyond it, acceptance was never measured.
 SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
@@ -38,12 +40,13 @@ class ModeChoice(NamedTuple):
         """Return the keys that are set, and say nothing in this mode: no contradiction, as modes are compared on what
         is otherwise one scenario."""
         plain = self.mode == PLAIN_MODE
+        by_cost = self.mode not in (PLAIN_MODE, DRAFT_MODE, TAU) or (not plain and self.depth is DepthChoice.BY_COST)
         idle = {
             "tau": self.mode != TAU and bool(self.tau),
             "depth": plain and self.depth is not DepthChoice.CALIBRATED,
             "width": plain and bool(self.width),
             "verify": plain and bool(self.verify),
-            "objective": plain and self.objective != SPEED,
+            "objective": not by_cost and self.objective != SPEED,
         }
         return [key for key, is_idle in idle.items() if is_idle]
 
@@ -51,7 +54,7 @@ class ModeChoice(NamedTuple):
         """Return the policy for a device. Raise UsageError for a depth its draft lacks, or a mode that needs a
         draft."""
         if not step_options.calibrated:
-            if self.mode == "fixed-sd":
+            if self.mode == DRAFT_MODE:
                 sentence = "`mode` is 'fixed-sd', and there is no draft: name one that the system has (`draft`)."
                 raise UsageError(sentence, "mode", "draft")
             return Modes.of(PLAIN_MODE, ())

@@ -28,7 +28,6 @@ class KvCache:
 
     def __init__(self, capacity_tokens: int, block_tokens: int) -> None:
         self.block_tokens = block_tokens
-        self.resize(capacity_tokens)
         self._own = 0
         self._users: dict[Hash, int] = {}
         # Those of them without users, the least recently used first.
@@ -36,10 +35,13 @@ class KvCache:
         # Hears of each shared block that is evicted.
         self.on_evict: Callable[[Hash], object] = _forget
         self._last_name = 0
+        self.resize(capacity_tokens)
 
     def resize(self, capacity_tokens: int) -> None:
-        """Set the capacity in tokens. Below what is in use, `free` is negative until sequences leave."""
+        """Set the capacity in tokens, and evict what has no room. Below what is in use, `free` is negative until
+        sequences leave."""
         self.capacity = capacity_tokens // self.block_tokens
+        self._evict()
 
     @property
     def used(self) -> int:

@@ -220,14 +220,14 @@ class Scheduler:
                 break
 
     def _begin(self, sequence: Sequence, step: Step) -> bool:
-        """Admit a sequence if all of it fits, not only its next chunk: it would be preempted half-way otherwise."""
+        """Admit a sequence if all of it fits beside what the group lacks: it would be preempted half-way otherwise."""
         request, size = sequence.request, self.kv.block_tokens
         hashes = self.kv.found(request.blocks, sequence.length) if self.rules.prefix_caching else []
         start = max(len(hashes) * size, sequence.kept)
         decodes = sequence.released > 0 and sequence.length - start == 1
         new = step.grant(sequence.length - start, decodes)
         wanted = sequence.length + self.rules.lookahead
-        if new <= 0 or (self.kv.needed(wanted, hashes) > self.kv.free and self.running):
+        if new <= 0 or (self.kv.needed(wanted, hashes) > self.kv.free - self._together.wanted() and self.running):
             return False
         found, again = 0 if sequence.kept else start, sequence.kept or sequence.order
         step.queried += sequence.length if self.rules.prefix_caching and not again else 0

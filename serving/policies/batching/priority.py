@@ -10,7 +10,7 @@ class Queue(QueuePolicy):
     """A lower number is served sooner, as in vLLM; unlike there, nobody starves: see `Terms.patience_s`."""
 
     def __init__(self, terms: Terms) -> None:
-        self._line = PriorityHeap(lambda request: float(request.priority))
+        self._line = PriorityHeap(lambda request: request.priority)
         self._overdue = PriorityHeap(lambda request: request.arrival_s + terms.patience_s)
 
     def __len__(self) -> int:

@@ -216,6 +216,18 @@ def test_what_a_crowd_taught_does_not_turn_people_away_from_an_idle_device() -> 
     assert told.predict_ttft_s(0, 100, releases[-1].at_s) == pytest.approx(alone_s)
 
 
+def test_a_prompt_whose_only_token_was_overdue_is_not_taken_off_those_that_come_after_it() -> None:
+    fresh, told = forecast(), forecast()
+    lone = Request("lone", 0.0, 60, 1)
+    told.on_submit(0, lone, 0.0)
+    [release] = Bench(VirtualClock(), [lone]).run().releases
+    tell(told, Release(0, release.at_s, [], release.record))
+    tell(told, Release(0, release.at_s, release.chunks))
+    for each in (fresh, told):
+        each.on_submit(0, Request("next", 1.0, 8_000, 10), 1.0)
+    assert told.predict_ttft_s(0, 100, 1.0) == fresh.predict_ttft_s(0, 100, 1.0)
+
+
 def test_more_that_decodes_than_there_are_places_puts_no_prompt_in_the_way() -> None:
     queue = DeviceQueue(PACE, 4, LIMITS.max_num_batched_tokens, LIMITS.kv_capacity_tokens)
     for i in range(8):  # Half of them from a device that was lost.

@@ -3,10 +3,12 @@
 import pytest
 
 from serving.admission.departures import Departures
+from serving.admission.forecast import Forecast
 from serving.admission.rate_limits import RateLimits
 from serving.admission.request_options import InvalidOption, OptionReader
 from serving.admission.reservations import Admission
 from serving.admission.rules import AdmissionRules
+from serving.admission.turn_queue import TurnQueue
 from serving.admission_request import AdmissionRequest
 from serving.call import Call
 from serving.refusals import Reason, Refusal
@@ -14,7 +16,7 @@ from serving.scenario.slo import DEFAULT_CLASSES, parse_classes
 from serving.security.api_keys import digest
 from serving.security.key_names import KeyNames
 from serving.types import NEVER, Request
-from tests.serving.admission.test_forecast import forecast
+from tests.serving.admission.test_forecast import PACE, forecast
 
 SPEED = 2.0
 
@@ -125,6 +127,19 @@ def test_a_call_that_ends_before_its_request_has_begun_leaves_nothing_behind() -
         one.end(None)
     assert judge.rules.forecast.predict_ttft_s(0, 50, 0.0) == idle_s
     taken_on(judge, call(), "b", AdmissionRequest(100, 900))
+
+
+def test_an_empty_prompt_keeps_no_place_where_requests_take_turns() -> None:
+    """It is admitted before vLLM refuses it."""
+    judge, turns = admission(), Forecast()
+    turns.add(0, TurnQueue(PACE, slots=4, budget=64, kv_tokens=1000))
+    turns.on_submit(0, Request("decodes", 0.0, 8, 8), 0.0)
+    turns.on_first_token("decodes")
+    judge.rules.forecast = turns
+    empty = call()
+    assert taken_on(judge, empty, "a", AdmissionRequest(0, 8)).places == 1
+    empty.end(None)
+    assert judge.set_aside == 0
 
 
 def test_many_at_once_see_those_before_them() -> None:

@@ -72,6 +72,13 @@ def test_what_a_mode_has_no_use_for_is_told_once(mode: str, unused: str) -> None
     assert sentences == ([f"Set, and without effect in mode {mode}: {unused}."] if unused else [])
 
 
+@pytest.mark.parametrize(("mode", "unused"), [("fixed-sd", ["objective"]), ("tau", ["objective"]), ("cost", [])])
+def test_an_objective_has_no_use_where_nothing_is_chosen_by_cost(mode: str, unused: list[str]) -> None:
+    by_itself, by_depth = (Scenario(mode=mode, depth=depth, objective="energy") for depth in ("6", "auto"))
+    assert DeviceSpec.of(by_itself, by_itself.members[0]).mode_choice.unused() == unused
+    assert DeviceSpec.of(by_depth, by_depth.members[0]).mode_choice.unused() == []
+
+
 def test_a_context_below_the_shortest_is_told_of_by_itself() -> None:
     [sentence] = told(Scenario(max_model_len=512), most=16, max_context=512)
     assert sentence == "elmoe3d-8gb drafts where that is faster: in batches at 512 tokens from 2 on (mode tau)."

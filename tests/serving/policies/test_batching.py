@@ -53,6 +53,13 @@ def test_a_lower_priority_number_comes_first_until_patience_has_run_out() -> Non
     assert served(queue_of("priority", *requests), at_s=5.0) == "abc"
 
 
+def test_priorities_of_64_bits_differ_though_floats_of_them_do_not() -> None:
+    lower = 2**62
+    assert (
+        served(queue_of("priority", request("b", 0.0, priority=lower + 1), request("a", 1.0, priority=lower))) == "ab"
+    )
+
+
 def test_the_earliest_deadline_comes_first_and_who_is_late_lets_those_pass_who_are_not() -> None:
     requests = [request("a", 0.0, ttft_s=1.0), request("b", 0.1, ttft_s=3.0), request("c", 0.2)]
     assert served(queue_of("slo-aware", *requests), at_s=0.5) == "abc"

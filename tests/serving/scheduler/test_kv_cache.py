@@ -122,3 +122,12 @@ def test_an_answer_that_the_cache_has_already_is_kept_once() -> None:
     assert [cache.rename(each, [1, 2, 3], 1) for each in names] == [[1, 2], []]
     cache.grow(cache.share([]), 97 * SIZE)
     assert (cache.free, cache.known([1, 2, 3])) == (3, 3)
+
+
+def test_a_cache_that_shrinks_knows_no_more_than_it_has_room_for() -> None:
+    cache, evicted = KvCache(400, SIZE), list[int]()
+    for first in (1, 4):
+        cache.release(begin(cache, [first, first + 1, first + 2], 12))
+    cache.on_evict = evicted.append
+    cache.resize(4 * SIZE)
+    assert (evicted, cache.known([1, 2, 3]), cache.known([4, 5, 6])) == ([3, 2], 1, 3)

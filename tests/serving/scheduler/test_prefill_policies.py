@@ -60,6 +60,16 @@ def test_prefill_first_lets_those_who_decode_wait_for_the_prompt() -> None:
     assert (device.step().ids, device.step().ids) == (["b"], ["a", "b"])
 
 
+def test_prefill_first_lets_in_no_prompt_beside_tokens_that_lockstep_has_filled_its_room_with() -> None:
+    """What a run of steps has added to those who decode is taken only by their next step, which would preempt it."""
+    device = Device(Limits(4, 64, kv_capacity_tokens=100, block_tokens=4), prefill="prefill-first")
+    device.step(request("a", output=80))
+    assert device.step().horizon > 60
+    device.at, device.done = 61.0, Done(60)
+    waits = device.step(request("b", prompt=60))
+    assert (waits.ids, waits.context, waits.waiting, waits.preempted) == (["a"], [68], 1, [])
+
+
 def test_decode_first_lets_the_prompt_wait_for_those_who_decode() -> None:
     device = Device(prefill="decode-first")
     device.step(request("a", output=4))
