@@ -160,6 +160,8 @@ class Devices:
         for node in self.nodes.values():
             node.paused_until_s = until_s
             node.tell_stall()
+        for node in self.up:
+            self.observer.on_change(node)
 
     def _start_node(self, index: int, spec: DeviceSpec, device_limits: DeviceLimits) -> Node:
         node = self.nodes[index] = self.cluster.start_node(index, spec, device_limits)

@@ -12,6 +12,8 @@ from serving.telemetry.status_history import StatusHistory
 from serving.usage_error import UsageError
 
 TIMEOUT_S = 5.0
+# All connections are taken, or an engine core, or what is behind a proxy, is not there for a moment.
+NOT_NOW = (502, 503, 504)
 
 T = TypeVar("T", Status, StatusHistory)
 
@@ -50,6 +52,8 @@ def _fetched(url: str, what: str, kind: type[T], api_key: str | None, verify: ss
         ) from error
     if answer.status_code in (401, 403):
         raise Unreachable(f"{url} wants an API key: --api-key, or OPENAI_API_KEY.")
+    if answer.status_code in NOT_NOW:
+        raise Unreachable(f"{url} cannot answer now ({answer.status_code}): try again in a moment.")
     try:
         return msgspec.json.decode(answer.content, type=kind)
     except msgspec.DecodeError as error:

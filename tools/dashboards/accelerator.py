@@ -86,12 +86,13 @@ def made() -> str:
 def figures() -> Panels:
     """How it is at a glance."""
     serving = select("foreserve_device", 'state="serving"')
+    working = select("foreserve_device", 'state=~"serving|draining"')
     accepted, drafted = "vllm:spec_decode_num_accepted_tokens_total", "vllm:spec_decode_num_draft_tokens_total"
     drawn = f"{summed(rate('foreserve_energy_joules_total'))} + {summed(rate('foreserve_idle_energy_joules_total'))}"
     return [
         figure("Devices serving", "Devices that take requests.", "none", Query(summed(serving)), {0: RED, 1: GREEN}),
         figure("Busy", "Share of emulated time in which the devices worked.", "percentunit",
-               Query(ratio(emulated("foreserve_busy_seconds_total"), f"sum(avg_over_time({serving}[{WINDOW}]))"))),
+               Query(ratio(emulated("foreserve_busy_seconds_total"), f"sum(avg_over_time({working}[{WINDOW}]))"))),
         figure("Tokens", "Released per emulated second.", "suffix: tok/s", Query(emulated(TOKENS_OUT))),
         figure("Step", "Mean modelled latency of a step.", "s", Query(mean("foreserve_step_latency_seconds"))),
         figure("Expert hits", "Share of the reads of an expert that the fast tier held.", "percentunit",

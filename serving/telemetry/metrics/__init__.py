@@ -55,7 +55,8 @@ class Metrics(EdgeObserver):
         self.steps = StepMetrics(registry)
         self.devices = DeviceMetrics(registry, clock.now, self._in_flight)
         self.host = HostMetrics(registry, self.steps, self.requests, lambda: clock.speed)
-        self.dcgm = CollectorRegistry()
+        # It asks its collector for names, by which a scraper may pick.
+        self.dcgm = CollectorRegistry(auto_describe=True)
         self.dcgm.register(Dcgm(self.devices, self.energy_j))
         self._kv_capacity_tokens: dict[int, int] = {}
 

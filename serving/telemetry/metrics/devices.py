@@ -36,6 +36,7 @@ class DeviceMetrics:
         self._now = now
         self._in_flight = in_flight
         self._off: set[int] = set()
+        self._paused: set[int] = set()
         self.models: dict[int, RooflineDevice] = {}
         self.hardware: dict[int, str] = {}
         self._windows: dict[int, Window] = {}
@@ -109,6 +110,7 @@ class DeviceMetrics:
                 self.device.values[labels] = 0
         self.device.values[(name, str(node.spec.member), str(node.state))] = 1
         self._switch(node.index, on=node.state not in (State.LOST, State.GONE))
+        self._pause(node.index, on=node.paused_until_s > self._now())
         if node.state is State.GONE:
             self._forget(node.index)
             return
@@ -186,7 +188,8 @@ class DeviceMetrics:
     def _until_s(self, index: int) -> float:
         """Return the end of a device's accounted time, that of its last step apart: a step under way is unknown, and no
         pause, unless the device stands still."""
-        if self.fault_active.values[(str(index), STALL)] or not self._works(index):
+        stands = self.fault_active.values[(str(index), STALL)] or index in self._paused
+        if stands or not self._works(index):
             return self._now()
         return max(self._idle_since_s[index], self._stalled_until_s.get(index, 0.0))
 
@@ -201,6 +204,12 @@ class DeviceMetrics:
         elif not on and index not in self._off:
             self._idled(index, self._now())
         (self._off.discard if on else self._off.add)(index)
+
+    def _pause(self, index: int, on: bool) -> None:
+        """Record whether an operator has a device stand still."""
+        if index in self._paused and not on:
+            self._stalled_until_s[index] = self._now()
+        (self._paused.add if on else self._paused.discard)(index)
 
     def _idled(self, index: int, until_s: float) -> None:
         """Record that a device had nothing to do since its last step, or since this was asked last."""
@@ -224,6 +233,7 @@ class DeviceMetrics:
         for known in (self.models, self._windows, self._last, self._idle_since_s, self._stalled_until_s):
             known.pop(index, None)  # type: ignore[attr-defined]
         self._off.discard(index)
+        self._paused.discard(index)
         for levels in (self.capacity, self.bandwidth, self.fault_active):
             for labels in levels.values:
                 if labels[0] == str(index):

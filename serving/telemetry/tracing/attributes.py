@@ -121,9 +121,9 @@ def of_steps(step_span: StepSpan) -> dict[str, Value]:
     }
     if step_span.drafted:
         said["foreserve.drafted_tokens"] = step_span.drafted
-        # Each step brings one token that was not drafted. With tokens that came late, not all are known to be here.
+        # With tokens that came late, not all are known to be here.
         if not step_span.underruns:
-            said["foreserve.accepted_tokens"] = step_span.tokens - step_span.steps
+            said["foreserve.accepted_tokens"] = step_span.accepted
     if step_span.folded:
         said["foreserve.stretches"] = 1 + step_span.folded
     return said

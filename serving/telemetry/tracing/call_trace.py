@@ -26,9 +26,9 @@ PREFILL, SEVERAL = "prefill", "several"
 class StepSpan:
     """Steps of a request in a row, all of one `kind`: `prefill`, `ar`, `sd`, or `several` kinds. Instants are emulated.
 
-    `tokens` came out of them for this request; `drafted` were drafted for it. `batch` is the sum of the batches, and
-    `share_j` of the joules, where those of each step are split evenly among its sequences. `folded`: spans that
-    this one stands for, beside itself.
+    `tokens` came out of them for this request; `drafted` were drafted for it, and `accepted` of these. `batch` is the
+    sum of the batches, and `share_j` of the joules, where those of each step are split evenly among its sequences.
+    `folded`: spans that this one stands for, beside itself.
     """
 
     kind: str
@@ -37,17 +37,21 @@ class StepSpan:
     steps: int = 0
     tokens: int = 0
     drafted: int = 0
+    accepted: int = 0
     underruns: int = 0
     batch: int = 0
     share_j: float = 0.0
     folded: int = 0
 
-    def add(self, record: StepRecord, tokens: int) -> None:
-        """Add a step, which gave the request `tokens` tokens."""
+    def add(self, record: StepRecord, tokens: int, decodes: bool) -> None:
+        """Add a step, which gave the request `tokens` tokens; nothing is drafted for one that doesn't decode."""
         self.end_s = record.start_s + record.latency_s
         self.steps += 1
         self.tokens += tokens
-        self.drafted += record.drafted // record.drafts if record.drafts else 0
+        if record.drafts and decodes:
+            self.drafted += record.drafted // record.drafts
+            # Each step brings one token that was not drafted.
+            self.accepted += max(0, tokens - 1)
         self.underruns += record.underruns
         self.batch += record.batch
         self.share_j += sum(record.energy_j) / record.batch
@@ -71,9 +75,10 @@ class SequenceTrace:
         if self.flight.first_s is None:
             if self.prefill is None:
                 self.prefill = StepSpan(PREFILL, record.start_s, record.start_s)
-            self.prefill.add(record, tokens)
+            self.prefill.add(record, tokens, decodes=False)
         else:
-            self._step_span(PREFILL if self.computing else record.mode, record.start_s).add(record, tokens)
+            kind, decodes = PREFILL if self.computing else record.mode, not self.computing
+            self._step_span(kind, record.start_s).add(record, tokens, decodes)
         if tokens:
             self.computing = False
 

@@ -12,6 +12,12 @@ from serving.types import Chunk, Release
 
 Tell = Callable[[CallTrace], None]
 
+# How the paths and gRPC methods end that ask for text.
+TEXT = (
+    *("/completions", "/completions/batch", "/responses", "/messages", "/inference/v1/generate", "/invocations"),
+    *("Completion", "/Generate"),
+)
+
 
 class CallTraces(EdgeObserver):
     """`tell` hears of each call that asked for text, and of requests without a call, when they are over."""
@@ -100,4 +106,4 @@ def refused(call: Call) -> bool:
 
 def asks_for_text(route: str) -> bool:
     """Tell whether a call of this path, or gRPC method, asks for text to be generated."""
-    return route.endswith(("/completions", "Completion", "/responses", "/messages", "/Generate"))
+    return route.endswith(TEXT)

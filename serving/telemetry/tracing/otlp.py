@@ -39,9 +39,9 @@ class Otlp:
 
     def __init__(self, endpoint: str) -> None:
         self._endpoint = endpoint
-        self._protocol = os.environ.get(
-            "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
-        )
+        # To OpenTelemetry, a variable that is empty is not set.
+        told = (os.environ.get(f"OTEL_EXPORTER_OTLP_{which}PROTOCOL") for which in ("TRACES_", ""))
+        self._protocol = next(filter(None, told), "grpc")
         if self._protocol not in PROTOCOLS:
             raise UsageError(
                 f"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL is {self._protocol!r}: it must be {' or '.join(PROTOCOLS)}."
@@ -87,7 +87,9 @@ def exporter(protocol: str, endpoint: str) -> "SpanExporter":
         return GrpcExporter(endpoint=endpoint)
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpExporter
 
-    return HttpExporter(endpoint=endpoint if urlparse(endpoint).path else f"{endpoint}/v1/traces")
+    return HttpExporter(
+        endpoint=endpoint if urlparse(endpoint).path.strip("/") else f"{endpoint.rstrip('/')}/v1/traces"
+    )
 
 
 def resource() -> Any:

@@ -7,6 +7,7 @@ from prometheus_client import CollectorRegistry, Counter
 from prometheus_client.parser import text_string_to_metric_families
 
 from serving.api.http_metrics import metrics_routes
+from tests.serving.telemetry.metrics.test_metrics import measured
 
 # As Prometheus 2.42 and 3.5 ask, and others.
 OLD = "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,*/*;q=0.1"
@@ -35,6 +36,14 @@ def test_a_scraper_may_ask_for_some_of_them_or_only_whether_there_are_any(client
     assert "foreserve_faults_total" in some and "vllm:" not in some
     assert client.head("/metrics").status_code == 200
     assert client.get("/dcgm/metrics").text == ""
+
+
+def test_a_scraper_may_ask_for_some_figures_of_the_devices_too() -> None:
+    metrics, registry = measured()
+    app = FastAPI()
+    app.include_router(metrics_routes(registry, metrics.dcgm))
+    some = TestClient(app).get("/dcgm/metrics", params={"name[]": "DCGM_FI_DEV_POWER_USAGE"}).text
+    assert "DCGM_FI_DEV_POWER_USAGE{" in some and "DCGM_FI_DEV_GPU_UTIL" not in some
 
 
 def test_a_scraper_reads_all_that_has_happened() -> None:

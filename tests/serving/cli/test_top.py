@@ -5,6 +5,7 @@ import re
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 
+import httpx
 import msgspec
 import pytest
 from rich.console import Console
@@ -143,6 +144,14 @@ def test_bars_and_clocks() -> None:
 def test_where_nothing_answers_it_says_so(url: str) -> None:
     with pytest.raises(Unreachable, match="Nothing answers at"):
         fetch(url)
+
+
+@pytest.mark.parametrize("status", [502, 503])
+def test_a_server_that_has_no_time_is_not_taken_for_another_kind(monkeypatch: pytest.MonkeyPatch, status: int) -> None:
+    told = {"error": {"message": "All 4096 connections are taken: try again in a moment.", "code": status}}
+    monkeypatch.setattr(httpx, "get", lambda *_, **__: httpx.Response(status, json=told))
+    with pytest.raises(Unreachable, match=rf"cannot answer now \({status}\): try again"):
+        fetch("http://127.0.0.1:8000")
 
 
 def test_no_proxy_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,9 +3,11 @@
 import msgspec
 import pytest
 
+from serving.api.http_load import TRACKED
 from serving.call import Call
 from serving.edge.refusals import Overflow
 from serving.refusals import Reason, Refusal
+from serving.telemetry.tracing.attributes import of_steps
 from serving.telemetry.tracing.call_trace import MAX_STEP_SPANS, SequenceTrace
 from serving.telemetry.tracing.spans import Span, span_of
 from serving.types import Request
@@ -62,6 +64,25 @@ def test_speculation_is_told_by_what_was_drafted_and_accepted_for_the_request() 
     assert said["foreserve.drafted_tokens"] == sum(record.drafted for record in steps)
     assert said["foreserve.tokens"] == 59
     assert said["foreserve.accepted_tokens"] == 59 - len(steps)
+
+
+def test_of_a_prompt_nothing_is_drafted_while_others_speculate_nor_is_less_than_nothing_accepted() -> None:
+    edge = Edge("fixed-sd")
+    edge.submit(Request("a", 0.0, 50, 60))
+    edge.submit(Request("long", 0.1, 900, 60))
+    root = spans(edge.run())["long"]
+    prefill, decode = (child for child in root.children if child.name in ("prefill", "decode sd"))
+    assert prefill.attributes["foreserve.steps"] == 4 and any(r.phase == "mixed" and r.drafts for r in edge.records)
+    assert "foreserve.drafted_tokens" not in prefill.attributes
+    assert "foreserve.accepted_tokens" not in prefill.attributes
+    drafting = msgspec.structs.replace(edge.records[-1], phase="mixed", mode="sd", drafts=2, drafted=8)
+    sequence = SequenceTrace(edge.told[0].sequences[0].flight)
+    for i in range(2 * MAX_STEP_SPANS):  # The last of them are folded into one.
+        sequence.computing = i >= MAX_STEP_SPANS
+        sequence.step(msgspec.structs.replace(drafting, start_s=float(i)), 0 if sequence.computing else 3)
+    said = of_steps(sequence.step_spans[-1])
+    assert (said["foreserve.drafted_tokens"], said["foreserve.accepted_tokens"]) == (4, 2)
+    assert decode.attributes["foreserve.accepted_tokens"] > 0
 
 
 def test_each_stretch_in_a_mode_has_a_span_and_requests_wait_in_queue_spans() -> None:
@@ -196,6 +217,13 @@ def test_a_call_that_was_turned_away_has_a_span_and_says_why() -> None:
     assert away.error.startswith("The first token is predicted too late.")
     assert wrong.attributes["error.type"] == "400"
     assert (unknown.attributes["rpc.service"], unknown.attributes["error.type"]) == ("foreserve.v1.OpenAI", "NOT_FOUND")
+
+
+@pytest.mark.parametrize("route", sorted(TRACKED))
+def test_a_call_whose_body_was_wrong_has_a_span_by_whatever_route_it_asked_for_text(route: str) -> None:
+    edge = Edge()
+    edge.call_traces.on_answer(Call(0.0, route=route, status="400"))
+    assert [call_trace.call.route for call_trace in edge.told if call_trace.call] == [route]
 
 
 def test_calls_that_asked_for_no_text_have_no_story() -> None:

@@ -3,11 +3,12 @@
 import logging
 import socket
 import time
+from typing import Any
 
 import pytest
 
 from serving.call import Call
-from serving.telemetry.tracing.otlp import Otlp
+from serving.telemetry.tracing.otlp import Otlp, exporter
 from serving.telemetry.tracing.send import send
 from serving.types import Request
 from serving.usage_error import UsageError
@@ -101,3 +102,18 @@ def test_an_unknown_protocol_is_refused_in_a_sentence(monkeypatch: pytest.Monkey
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/json")
     with pytest.raises(UsageError, match=r"'http/json'.*grpc or http/protobuf"):
         Otlp("http://localhost:4317")
+
+
+def test_a_variable_that_is_empty_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "")
+    Otlp("http://localhost:4317")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
+    with pytest.raises(UsageError, match="http/json"):
+        Otlp("http://localhost:4317")
+
+
+@pytest.mark.parametrize("endpoint", ["http://localhost:4318", "http://localhost:4318/"])
+def test_an_endpoint_without_a_path_gets_the_usual_one(endpoint: str) -> None:
+    sends: Any = exporter("http/protobuf", endpoint)
+    assert sends._endpoint == "http://localhost:4318/v1/traces"
