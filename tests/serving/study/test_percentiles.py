@@ -115,6 +115,11 @@ def test_percentiles_and_shares_are_those_of_the_requests(tmp_path: Path) -> Non
     assert row["attainment"] == ((requests.ttft_s <= 0.4) & (requests.tpot_s <= 0.025)).mean()
 
 
+def test_a_share_beside_percentiles_that_limit_no_request_is_of_those_served(tmp_path: Path) -> None:
+    text = 'question = "sweep"\nslo = { e2e_p95_ms = 60000, share = 0.9 }\n'
+    assert "90 % of the requests are served and E2E p95 ≤ 60 s" in ran(tmp_path, text).report.read_text()
+
+
 def test_a_refused_request_is_beyond_any_limit(tmp_path: Path) -> None:
     results = ran(tmp_path, 'question = "sweep"\nslo = { ttft_p50_ms = 60000 }\nscenario.max_queue = 1\n')
     (row,) = results.points.to_dict("records")

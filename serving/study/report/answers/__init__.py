@@ -120,7 +120,8 @@ def within(targets: Targets) -> str:
     if targets.own:
         return "are served as their SLO class promises"
     names = {"TTFT": targets.ttft_s, "TPOT": targets.tpot_s}
-    return "have " + listed(f"{name} ≤ {seconds(limit)}" for name, limit in names.items() if limit != NEVER)
+    limits = [f"{name} ≤ {seconds(limit)}" for name, limit in names.items() if limit != NEVER]
+    return f"have {listed(limits)}" if limits else "are served"
 
 
 def varied(names: list[str]) -> str:
