@@ -70,6 +70,14 @@ def test_the_answer_is_a_sentence_at_the_top(tmp_path: Path, text: str, sentence
     assert answer.startswith(f'<p class="best">{said}</p>')
 
 
+@pytest.mark.parametrize("search", ['minimise = "ttft_p99_s"', 'maximise = "attainment"', 'minimise = "e2e_p75_s"'])
+def test_a_search_of_places_that_serve_nobody_names_none(tmp_path: Path, search: str) -> None:
+    hurried = 'scenario = { slo_classes = ["x: ttft_ms=0.01"], default_slo = "x" }\naxes.devices = [1, 2]\n'
+    results = ran(tmp_path, f'question = "search"\nslo.e2e_p75_ms = 1\nsearch = {{ {search} }}\n{hurried}')
+    assert answer_sentence(results) == "No place serves anybody."
+    assert "nearest" not in results.report.read_text() and results.answer_rows[0]["tried"] == 2
+
+
 def held(users: int, **settings: object) -> Row:
     """An answer that holds so many users, each of whom asks 25 times less than once a second."""
     return settings | {"load": users / 10, "users": users, "offered_per_s": users / 25, "limit": "TPOT"}
