@@ -123,7 +123,8 @@ def _latencies(recorder: Recorder, requests: bytes, wanted: Sequence[Percentile]
         percents = list(dict.fromkeys(each.percent for each in wanted if each.metric == metric))
         limits = [target for target in targets.percentiles if target.percentile.metric == metric]
         if metric == ITL:
-            row |= {Percentile(metric, each).figure: recorder.gaps.within_s(each / 100) for each in percents}
+            named = [Percentile(metric, each) for each in percents]
+            row |= {each.figure: recorder.gaps.within_s(each.share) for each in named}
             # Tokens that those who were refused would have had are late, as many each as the others'.
             served = float((~refused[judged]).mean()) if judged.any() else 0.0
             row |= {target.attainment: served * recorder.gaps.share_within(target.limit_s) for target in limits}

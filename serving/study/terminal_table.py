@@ -77,7 +77,7 @@ def show(results: Results, console: Console) -> None:
     if not results.answer_rows:
         console.print(f"No combination keeps its targets. The first of {len(made)} points:")
     if not results.study.has_targets:
-        console.print("There are no targets (`slo`, or classes that requests name), so every request keeps them.")
+        console.print("There are no targets (`slo`, or classes that requests name), so whoever is served keeps them.")
     for sentence in filter(None, (answer_sentence(results),)):
         console.print(sentence, highlight=False, markup=False)
     console.print(table_of(results.told_rows or made[:MOST_SHOWN], results.study.asked_figures))

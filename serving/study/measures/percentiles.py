@@ -22,6 +22,11 @@ class Percentile(NamedTuple):
         return f"{self.metric}_p{self._number}_s"
 
     @property
+    def share(self) -> float:
+        """Return the share that stays within it, as its digits say: 0.999 of 99.9."""
+        return round(self.percent / 100, 12)
+
+    @property
     def title(self) -> str:
         """Return what people call it: TTFT p95."""
         return f"{METRICS[self.metric]} p{self.percent:g}"
@@ -50,7 +55,7 @@ class PercentileTarget(NamedTuple):
     @property
     def share(self) -> float:
         """Return the share of requests that are to be within the limit."""
-        return self.percentile.percent / 100
+        return self.percentile.share
 
 
 def percentiles_like(name: str) -> list[str]:

@@ -46,7 +46,8 @@ class TokenGaps:
 
     def within_s(self, share: float) -> float:
         """Return the inter-token latency that a `share` of tokens stay within, to 1 %; 0 without any."""
-        left = share * self._grains.total()
+        # Of 100 tokens 0.55 are 55.00000000000001.
+        left = round(share * self._grains.total(), 6)
         for grain, count in sorted(self._grains.items()):
             left -= count
             if left <= 0 and count:

@@ -72,7 +72,7 @@ def _against(pairs: list[tuple[Finding, Finding]]) -> Row:
 def is_comparable(row: Row) -> bool:
     """Tell whether the baseline and the variant of an answer both served somebody: else there is nothing to set beside
     each other."""
-    return 0 < float(row["tokens_per_s /base"]) < inf
+    return float(row["tokens_per_s"]) > 0 and float(row["tokens_per_s /base"]) < inf
 
 
 def _ratio(value: float, base: float) -> float:

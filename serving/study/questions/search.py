@@ -175,6 +175,9 @@ class Search:
         place, group = min(done, key=lambda each: self.rank(each[1]))
         names = dict.fromkeys((self.figure, *(each.name for each in self.constraints), *FIGURES))
         found = {name: pooled(group, name) for name in names if _has(group, name)} | asked_of(study, group)
+        if not isfinite(self.rank(group)[1]):
+            # It serves nobody: what was looked for is unknown there, and not 0.
+            found.pop(self.figure, None)
         return row_of(place, kept=self.keeps(group), tried=len(places), **found)
 
 

@@ -18,8 +18,13 @@ def sentences(found: Sequence[HardwareFigures], asked: bool) -> Iterator[str]:
     """
     if len(found) < 2:
         return
-    yield _least(found, "e2e_mean_s", "is the fastest", "a request from arrival to last token, on average", "as long")
-    yield _least(found, "j_per_token", "takes the fewest joules", "idle ones included", "as many")
+    serving = [each for each in found if each["tokens_per_s"]]
+    if serving:
+        of_what = "a request from arrival to last token, on average"
+        yield _least(serving, "e2e_mean_s", "is the fastest", of_what, "as long")
+        yield _least(serving, "j_per_token", "takes the fewest joules", "idle ones included", "as many")
+    else:
+        yield "None of them serves anybody, so that none is faster, or takes fewer joules."
     refusing = [each for each in found if each["refused"]]
     for each in refusing:
         yield (

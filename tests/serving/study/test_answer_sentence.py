@@ -1,10 +1,12 @@
 """Does a report begin with the answer, and do its pictures show what is worth something, legibly?"""
 
+import io
 import re
 from pathlib import Path
 
 import pytest
 from matplotlib.figure import Figure
+from rich.console import Console
 
 from serving.study import load_study, run_study
 from serving.study.point import shown
@@ -12,7 +14,7 @@ from serving.study.report import svg
 from serving.study.report.answer_sentence import answer_sentence
 from serving.study.results import Results
 from serving.study.summary import Row
-from serving.study.terminal_table import FIGURES, duration
+from serving.study.terminal_table import FIGURES, duration, show
 
 WORKLOAD = """
 [workload]
@@ -68,6 +70,21 @@ def test_the_answer_is_a_sentence_at_the_top(tmp_path: Path, text: str, sentence
     assert re.match(sentence, said)
     _, _, answer = results.report.read_text().partition('<section id="answer">\n')
     assert answer.startswith(f'<p class="best">{said}</p>')
+
+
+@pytest.mark.parametrize("search", ['minimise = "ttft_p99_s"', 'maximise = "attainment"', 'minimise = "e2e_p75_s"'])
+def test_a_search_of_places_that_serve_nobody_names_none(tmp_path: Path, search: str) -> None:
+    hurried = 'scenario = { slo_classes = ["x: ttft_ms=0.01"], default_slo = "x" }\naxes.devices = [1, 2]\n'
+    results = ran(tmp_path, f'question = "search"\nslo.e2e_p75_ms = 1\nsearch = {{ {search} }}\n{hurried}')
+    assert answer_sentence(results) == "No place serves anybody."
+    assert "nearest" not in results.report.read_text() and results.answer_rows[0]["tried"] == 2
+
+
+def test_without_targets_whoever_is_served_keeps_them(tmp_path: Path) -> None:
+    console = Console(file=io.StringIO(), width=200)
+    show(ran(tmp_path, 'question = "sweep"\nscenario.max_queue = 1\n'), console)
+    printed = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "No combination keeps its targets." in printed and "so whoever is served keeps them." in printed
 
 
 def held(users: int, **settings: object) -> Row:

@@ -12,6 +12,7 @@ from serving.simulation.node import Outcome
 from serving.study import load_study, run_study
 from serving.study.measures.percentiles import METRICS, Percentile, PercentileTarget, percentile_of
 from serving.study.measures.targets import Targets
+from serving.study.measures.token_gaps import TokenGaps
 from serving.study.recorder import Recorder
 from serving.study.results import Results
 from serving.study.summary import is_figure, summary
@@ -58,6 +59,18 @@ def test_a_percentile_has_one_name(metric: str, whole: int, thousandths: int) ->
     assert percentile_of(each.figure, "ms") is None
 
 
+@pytest.mark.parametrize("percent", [50, 55, 95, 99, 99.5, 99.9, 99.99])
+def test_a_percentile_is_kept_if_just_so_many_are_within_its_limit(percent: float) -> None:
+    gaps = TokenGaps(0.0, NEVER)
+    within = round(percent * 100)
+    for name, count, gap_s in (("quick", within, 0.01), ("slow", 10_000 - within, 1.0)):
+        for at_s in (0.0, gap_s):
+            gaps.add({f"{name}-{number}": 1 for number in range(count)}, [at_s])
+    target = PercentileTarget(Percentile("itl", percent), 0.02)
+    assert gaps.share_within(target.limit_s) / target.share >= 1
+    assert gaps.within_s(target.share) <= target.limit_s
+
+
 OTHERWISE = ("ttft_p09_s", "ttft_p95_0_s", "ttft_p99_99999999_s")
 
 
@@ -100,6 +113,11 @@ def test_percentiles_and_shares_are_those_of_the_requests(tmp_path: Path) -> Non
     assert (row["itl_p50_attainment"] >= 0.5) == (row["itl_p50_s"] <= 0.02)
     # Goodput is of requests within the limits of both, as nothing is said of requests.
     assert row["attainment"] == ((requests.ttft_s <= 0.4) & (requests.tpot_s <= 0.025)).mean()
+
+
+def test_a_share_beside_percentiles_that_limit_no_request_is_of_those_served(tmp_path: Path) -> None:
+    text = 'question = "sweep"\nslo = { e2e_p95_ms = 60000, share = 0.9 }\n'
+    assert "90 % of the requests are served and E2E p95 ≤ 60 s" in ran(tmp_path, text).report.read_text()
 
 
 def test_a_refused_request_is_beyond_any_limit(tmp_path: Path) -> None:

@@ -313,14 +313,15 @@ def test_compare_puts_each_variant_beside_the_baseline_in_its_place(tmp_path: Pa
     assert (answers[3]["ttft_mean_s /base least"], answers[3]["ttft_mean_s /base most"]) == (1.5, 2.0)
 
 
-def test_compare_tells_where_nobody_is_served(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("refusing", "known"), [("ab", [False, False]), ("a", [False, False]), ("b", [True, False])])
+def test_compare_tells_where_nobody_is_served(tmp_path: Path, refusing: str, known: list[bool]) -> None:
     asked = study(tmp_path, 'question = "compare"\nvariants.a.tau = 2\nvariants.b.tau = 3\naxes.load = [1, 2]\n')
     nobody = dict.fromkeys(COLUMNS, 0.0) | {"judged": 100, "refused": 100, "refused_share": 1.0}
     findings: list[Finding] = []
     for inquiry in asked.question.inquiries(asked):
-        findings += ask(inquiry, lambda at: nobody if (at["variant"], at["load"]) == ("a", 2) else row())[1]
-    answers = asked.question.answers(asked, [], findings)
-    assert [is_comparable(each) for each in answers] == [True, True, True, False]
+        findings += ask(inquiry, lambda at: nobody if at["variant"] in refusing and at["load"] == 2 else row())[1]
+    found = [(each["load"], is_comparable(each)) for each in asked.question.answers(asked, [], findings)]
+    assert found == [(1, True), (2, known[0]), (1, True), (2, known[1])]
 
 
 def test_sweep_names_the_best_of_those_that_keep_their_targets(tmp_path: Path) -> None:

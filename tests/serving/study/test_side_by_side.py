@@ -205,6 +205,15 @@ def test_who_turns_requests_away_is_not_the_fastest_for_it() -> None:
     assert within == "Requests within both targets: quick 50 %, patient 50 %."
 
 
+def test_of_hardware_that_serves_nobody_none_is_fast_or_thrifty() -> None:
+    nothing = {"refused": 100, "e2e_mean_s": 0.0, "j_per_token": 0.0, "tokens_per_s": 0.0}
+    one, other = figures("one", **nothing), figures("other", **nothing)
+    first, *rest = sentences([one, other], asked=False)
+    assert first.startswith("None of them serves anybody") and all("turns away 100" in each for each in rest)
+    first, *_ = sentences([one, figures("patient", refused=100, e2e_mean_s=3.0)], asked=False)
+    assert first.startswith("patient turns away the fewest requests: 3.0")
+
+
 def test_tables_and_picture_have_all_hardware(workload: Path, tmp_path: Path) -> None:
     found = compared(ran(SideBySide(("stratum-s", "a6000"), workload, "olmoe-1b-7b"), tmp_path / "out"))
     energy = energy_table(found)

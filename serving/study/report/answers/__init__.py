@@ -53,7 +53,7 @@ class AnswerView:
     def promise(self) -> str:
         """Return the targets in words."""
         if not self.study.has_targets:
-            return "all requests count, as there are no targets"
+            return "all requests that are served count, as there are no targets"
         targets = self.study.targets
         parts = [f"{each.percentile.title} ≤ {seconds(each.limit_s)}" for each in targets.percentiles]
         return listed(([f"{share(self.share)} of the requests {within(targets)}"] if self.share else []) + parts)
@@ -120,7 +120,8 @@ def within(targets: Targets) -> str:
     if targets.own:
         return "are served as their SLO class promises"
     names = {"TTFT": targets.ttft_s, "TPOT": targets.tpot_s}
-    return "have " + listed(f"{name} ≤ {seconds(limit)}" for name, limit in names.items() if limit != NEVER)
+    limits = [f"{name} ≤ {seconds(limit)}" for name, limit in names.items() if limit != NEVER]
+    return f"have {listed(limits)}" if limits else "are served"
 
 
 def varied(names: list[str]) -> str:
