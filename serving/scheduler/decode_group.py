@@ -108,11 +108,14 @@ class DecodeGroup:
         """Tell whether a member has had more than its first token since its admission."""
         return any(each.decoded or each.since < self.count for each in self.members.values())
 
-    def wanted(self) -> int:
-        """Return the number of KV blocks that members lack for their next step."""
+    def wanted(self, beside: Iterable[Sequence] = ()) -> int:
+        """Return the number of KV blocks that members lack for their next step, and who decodes `beside` them."""
         whole, rest = divmod(self.count - self._given, self._block)
         short = sum([self._classes[-at % self._block] for at in range(self.count - rest + 1, self.count + 1)])
-        return whole * len(self.members) + short - sum(self._more.values())
+        lacking = (
+            -(-(each.computed + self._lead + 1) // self._block) - each.held.blocks for each in beside if each.decodes
+        )
+        return whole * len(self.members) + short - sum(self._more.values()) + sum(max(0, each) for each in lacking)
 
     def give(self) -> None:
         """Record that members now hold the wanted blocks."""

@@ -31,7 +31,7 @@ class Scheduler:
         self._apart: dict[str, Sequence] = {}
         self._waiting: dict[str, Sequence] = {}
         self._coming = Arrivals()
-        self._queue = self.rules.queue(self._prefill_s)
+        self._queue = self.rules.queue(lambda tokens: prefill_s(self.limits, self.rules, tokens))
         self._fair = self._queue if isinstance(self._queue, FairQueue) else None
         self._topics: Counter[str] = Counter()
         self._batch: Batch | None = None
@@ -61,9 +61,6 @@ class Scheduler:
         the place in the queue that a prompt's seconds had until now given it."""
         self.limits = limits
         self.kv.resize(limits.kv_capacity_tokens)
-
-    def _prefill_s(self, tokens: int) -> float:
-        return prefill_s(self.limits, self.rules, tokens)
 
     def flush(self) -> bool:
         """Empty the prefix cache, unless sequences run. Return whether it is empty now."""
@@ -220,14 +217,15 @@ class Scheduler:
                 break
 
     def _begin(self, sequence: Sequence, step: Step) -> bool:
-        """Admit a sequence if all of it fits beside what the group lacks: it would be preempted half-way otherwise."""
+        """Admit a sequence if all of it fits beside what others lack to go on: it would be preempted otherwise."""
         request, size = sequence.request, self.kv.block_tokens
         hashes = self.kv.found(request.blocks, sequence.length) if self.rules.prefix_caching else []
         start = max(len(hashes) * size, sequence.kept)
         decodes = sequence.released > 0 and sequence.length - start == 1
         new = step.grant(sequence.length - start, decodes)
         wanted = sequence.length + self.rules.lookahead
-        if new <= 0 or (self.kv.needed(wanted, hashes) > self.kv.free - self._together.wanted() and self.running):
+        lacking = 0 if self.rules.prefill == MIXED else self._together.wanted(self._apart.values())
+        if new <= 0 or (self.running and self.kv.needed(wanted, hashes) > self.kv.free - lacking):
             return False
         found, again = 0 if sequence.kept else start, sequence.kept or sequence.order
         step.queried += sequence.length if self.rules.prefix_caching and not again else 0
