@@ -268,6 +268,8 @@ REPEAT = """## Make it again
 
     make model
 
-trains it afresh in one run, measures it and writes this card: the same weights, bit for bit, on a CPU of the same type,
-and the same corpus on all. `foreserve train-bundled --card` only measures.
+trains it afresh, in a first run and one that goes on from it for as many steps as those above did, measures it and
+writes this card: the same weights, bit for bit, on a CPU of the same type, and the same corpus on all, but not these
+ones: their runs were of different types of CPU, and read earlier states of the corpus. `foreserve train-bundled --card`
+only measures.
 """

@@ -9,7 +9,7 @@ from serving.lab.training.model import TrainedModel
 from serving.lab.training.shape import ModelShape
 from serving.lab.training.tokenizer import END_OF_TEXT, END_OF_TURN, SPECIAL
 
-TEMPERATURE, TOP_P = 0.5, 0.9  # of answers, where nobody asks for others: so small a model strays above that
+TEMPERATURE, TOP_P = 0.2, 0.9  # of answers, where nobody asks for others: so small a model strays above that
 LAYER = {
     "attention_norm.scale": "input_layernorm.weight",
     "attention.q": "self_attn.q_proj.weight",

@@ -31,7 +31,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         type=_share,
         default=0.0,
         metavar="SHARE",
-        help="of the documents, how many are on anything that people ask (default: 0, as of the shipped model)",
+        help="of the documents, how many are on anything that people ask (default: 0)",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the corpus and the weights (default: 0)")
     parser.add_argument("--threads", type=positive, default=2, metavar="N", help="(default: 2)")
