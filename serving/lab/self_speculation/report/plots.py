@@ -40,6 +40,7 @@ def _heat(panel: Axes, points: list[MeasuredPoint], of: Of, title: str, form: st
     values = np.full((len(shares), len(widths)), np.nan)
     for p in points:
         values[shares.index(p.case.share), widths.index(p.case.bits)] = of(p)
+    panel.grid(visible=False)  # whose lines would strike the figures through
     panel.imshow(values, origin="lower", aspect="auto", cmap="viridis")
     middle = (np.nanmin(values) + np.nanmax(values)) / 2
     for (row, column), value in np.ndenumerate(values):
