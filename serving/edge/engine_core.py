@@ -84,7 +84,6 @@ class EmulatedCore(UtilityCalls):
     async def start(self) -> None:
         """Begin to take the devices' releases."""
         await self._dispatcher.start()
-        self._text.believe(await self._dispatcher.sources.ask_cost())
 
     def listen(self) -> None:
         """Have the observers hear of all that happens from now on, and of the devices that there are."""

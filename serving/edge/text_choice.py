@@ -10,7 +10,7 @@ from serving.call import Call, current_call
 from serving.cluster.observer import EdgeObserver
 from serving.flight import Flight
 from serving.recordings.answers import AnswerLimits, Answers
-from serving.recordings.source_load import BELIEVED, SourceLoad
+from serving.recordings.source_load import SourceLoad
 from serving.scenario.scenario import AUTO_TEXT, RECORDED_TEXT, VLLM_TEXT
 from serving.types import Chunk, Request, StepRecord
 
@@ -68,13 +68,9 @@ class TextChoice(EdgeObserver):
         return call.recorded
 
     def _is_behind(self, least: int, cost: tuple[float, float] | None) -> bool:
-        self._load.learn(cost)
+        self._load.learn(*(cost or ()))
         assert self._answers is not None
         return self._load.behind(time.monotonic(), max(MARGIN * least, self._answers.usual_tokens // MARGIN))
-
-    def believe(self, cost: tuple[float, float] | None) -> None:
-        """Take the step times that the source had at the start, if any, for those of many streams until it tells."""
-        self._load.believe(cost or BELIEVED)
 
     def answer(self, request: Request, params: SamplingParams) -> list[Chunk]:
         """Return the whole recorded text of a request for which `choose` returned True."""

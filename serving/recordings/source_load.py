@@ -9,7 +9,7 @@ MOST = 0.6
 BEHIND_S = 2.0
 # Real seconds of a step of the source, and more for each sequence in it, until it has told its own: foreserve-moe on
 # one core of 2020.
-BELIEVED = 0.0035, 0.0003
+STEP_S, EACH_S = 0.0035, 0.0003
 
 
 class SourceLoad:
@@ -31,8 +31,7 @@ class SourceLoad:
         self._rate, self._next_stream, self._devices, self._sources = rate, next_stream, devices, sources
         self._streams: Counter[int] = Counter()
         self._behind_until_s = 0.0
-        self._told: tuple[float, float] | None = None
-        self._at_start = BELIEVED
+        self._step_s, self._each_s = STEP_S, EACH_S
 
     def begin(self, device: int) -> None:
         """Count one more stream."""
@@ -42,16 +41,9 @@ class SourceLoad:
         """Count one stream less."""
         self._streams[device] -= 1
 
-    def learn(self, cost: tuple[float, float] | None) -> None:
-        """Set a source's real seconds of a step, and more for each sequence in it; None: no source has told lately."""
-        self._told = cost
-
-    def believe(self, cost: tuple[float, float]) -> None:
-        """Set the seconds of a step as they were at the start. They are believed of many streams until a source tells.
-
-        Not of a stream alone: a start keeps all cores busy, and whoever tries the server is to get text made for them.
-        """
-        self._at_start = cost
+    def learn(self, step_s: float = STEP_S, each_s: float = EACH_S) -> None:
+        """Set a source's real seconds of a step, and more for each sequence in it; what is believed without any."""
+        self._step_s, self._each_s = step_s, each_s
 
     def underrun(self, now_s: float) -> None:
         """Record a token that came too late, at a real instant."""
@@ -67,7 +59,7 @@ class SourceLoad:
             return True
         if not self._streams.total():
             first_s, rate = self._next_stream()
-            return tokens * (sum(self._told or BELIEVED) - 1 / rate) > first_s if rate else True
+            return tokens * (self._step_s + self._each_s - 1 / rate) > first_s if rate else True
         if now_s < self._behind_until_s:
             return True
         idlest = sorted(self._devices(), key=lambda device: self._streams[device])[:1]
@@ -77,5 +69,4 @@ class SourceLoad:
         """Return the share of its time that each of so many sources needs for these streams by device."""
         rates = {device: self._rate(device, count) for device, count in streams.items() if count > 0}
         tokens_per_s = sum(streams[device] * rate for device, rate in rates.items())
-        step_s, each_s = self._told or self._at_start
-        return max(rates.values(), default=0.0) * step_s + tokens_per_s / sources * each_s
+        return max(rates.values(), default=0.0) * self._step_s + tokens_per_s / sources * self._each_s

@@ -261,16 +261,10 @@ class SourceManager:
             idle_s = 0.0 if self._in_source else idle_s + COST_S
             if idle_s > COST_KEPT_S:
                 self.cost = None
-            if idle_s <= COST_S and (cost := await self.ask_cost()):
-                self.cost = cost
-
-    async def ask_cost(self) -> tuple[float, float] | None:
-        """Return the real seconds of the source's steps, and more for each sequence in them; None if it is down."""
-        if self._calls is not None and self.link.up:
-            # Whoever closes this connection has connected to another source by then.
-            with contextlib.suppress(ConnectionError, RpcError):
-                return await self._calls.ask("cost", tuple[float, float])
-        return None
+            if self._calls is not None and self.link.up and idle_s <= COST_S:
+                # Whoever closes this connection has connected to another source by then.
+                with contextlib.suppress(ConnectionError, RpcError):
+                    self.cost = await self._calls.ask("cost", tuple[float, float])
 
     async def _watch_progress(self) -> None:
         """Acquit the requests that have got beyond the point at which a source died with them."""

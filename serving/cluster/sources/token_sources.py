@@ -51,11 +51,6 @@ class TokenSources:
         """The slowest source's real seconds of a step, and more for each sequence in it; None before any has told."""
         return max((source.cost for source in self.all if source.cost is not None), default=None)
 
-    async def ask_cost(self) -> tuple[float, float] | None:
-        """Ask all sources for their cost, as at the end of the warm-up; return the slowest one's, as `cost` does."""
-        told = await asyncio.gather(*(source.ask_cost() for source in self.all))
-        return max((cost for cost in told if cost is not None), default=None)
-
     @property
     def up(self) -> int:
         """How many sources are up."""

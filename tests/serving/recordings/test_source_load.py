@@ -8,7 +8,7 @@ from serving.recordings.source_load import BEHIND_S, SourceLoad
 
 def load(rate: float = 50.0, step_s: float = 0.004, each_s: float = 0.0003) -> SourceLoad:
     found = SourceLoad(lambda device, streams: rate, lambda: (0.0, rate), lambda: range(4), lambda: 1)
-    found.learn((step_s, each_s))
+    found.learn(step_s, each_s)
     return found
 
 
@@ -43,17 +43,6 @@ def test_a_token_that_came_late_keeps_others_out_for_a_while() -> None:
     assert not late.behind(10.0, 1)
 
 
-def test_what_a_step_took_at_the_start_is_believed_of_many_streams_until_a_source_tells() -> None:
-    found = load()
-    found.learn(None)
-    found.believe((0.5, 0.001))
-    assert not found.behind(0.0, 10)
-    found.begin(0)
-    assert found.behind(0.0, 10)
-    found.learn((0.004, 0.0003))
-    assert not found.behind(0.0, 10)
-
-
 def test_a_new_stream_comes_to_a_device_that_is_there() -> None:
     there = [0, 1]
     # The second device wants tokens so fast that no source has time for it.
@@ -72,7 +61,7 @@ def test_a_new_stream_comes_to_a_device_that_is_there() -> None:
 def test_sources_are_counted_that_are_up() -> None:
     up = [2]
     found = SourceLoad(lambda device, streams: 50.0, lambda: (0.0, 50.0), lambda: range(4), lambda: up[0])
-    found.learn((0.004, 0.0003))
+    found.learn(0.004, 0.0003)
     assert taken(found, 4, 256) == 53
     up[0] = 3
     assert not found.behind(1.0, 1000)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.token_source.step_cost import UNSTEADY, StepTimeFit, believed
+from serving.token_source.step_cost import StepTimeFit
 
 
 def test_a_line_is_found() -> None:
@@ -23,23 +23,6 @@ def test_steps_of_one_sequence_do_not_make_it_dear() -> None:
         cost.learn(1, 0.004)
     step_s, each_s = cost.line
     assert step_s == pytest.approx(0.004, rel=0.15) and each_s < 0.0005
-
-
-def test_a_source_that_is_slower_with_few_sequences_is_so_with_many() -> None:
-    cost = StepTimeFit()
-    (step_s, each_s), slower = believed().line, 2.5
-    for _ in range(200):
-        cost.learn(4, slower * (step_s + 4 * each_s))
-    assert cost.line == pytest.approx((slower * step_s, slower * each_s), rel=0.15)
-
-
-def test_first_steps_of_a_process_say_nothing() -> None:
-    cost = StepTimeFit()
-    for _ in range(UNSTEADY):
-        cost.learn(16, 3.0)
-    assert cost.line == believed().line
-    cost.learn(16, 3.0)
-    assert cost.line > believed().line
 
 
 @given(steps=st.lists(st.tuples(st.integers(1, 512), st.floats(0, 5)), max_size=50))
