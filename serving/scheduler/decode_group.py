@@ -112,9 +112,8 @@ class DecodeGroup:
         """Return the number of KV blocks that members lack for their next step, and who decodes `beside` them."""
         whole, rest = divmod(self.count - self._given, self._block)
         short = sum([self._classes[-at % self._block] for at in range(self.count - rest + 1, self.count + 1)])
-        lacking = (
-            -(-(each.computed + self._lead + 1) // self._block) - each.held.blocks for each in beside if each.decodes
-        )
+        lead, size = self._lead, self._block
+        lacking = ((each.computed + lead) // size + 1 - each.held.blocks for each in beside if each.decodes)
         return whole * len(self.members) + short - sum(self._more.values()) + sum(max(0, each) for each in lacking)
 
     def give(self) -> None:
