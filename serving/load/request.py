@@ -45,7 +45,7 @@ def body(request: LoadRequest, options: LoadOptions, model: str) -> dict[str, An
         fields["messages"] = list(request.messages) or [{"role": "user", "content": request.prompt}]
     else:
         fields["prompt"] = request.prompt
-    fields["stream_options"] = {"include_usage": True}
+    fields["stream_options"] = usage = {"include_usage": True}
     if request.tools:
         choice = "required" if request.calls else "none"
         fields |= {"tools": offered(request.tools), "tool_choice": choice, "parallel_tool_calls": False}
@@ -56,4 +56,7 @@ def body(request: LoadRequest, options: LoadOptions, model: str) -> dict[str, An
         fields["seed"] = request.seed
     if options.temperature is not None:
         fields["temperature"] = options.temperature
-    return fields | options.extra_body
+    asked = options.extra_body.get("stream_options")
+    # Tokens are counted by the usage: whoever asks for more of a stream does not give that up.
+    kept = {"stream_options": usage | asked} if isinstance(asked, dict) else {}
+    return fields | options.extra_body | kept

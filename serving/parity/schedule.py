@@ -84,7 +84,7 @@ def slipped(live: Iterable[StepRecord], flights: Iterable[FlightRecord]) -> dict
             late = [each for each in began[device, own.start_s] if each.arrival_s <= missed.start_s]
             late.sort(key=lambda each: each.place)
             middle_s = (missed.start_s + own.start_s) / 2
-            found.update({each.id: middle_s for each in late[len(late) - own.slips :]})
+            found.update({each.id: middle_s for each in late[max(0, len(late) - own.slips) :]})
     return found
 
 

@@ -82,6 +82,17 @@ def test_extensions_are_left_out_on_wish():
     assert plain.keys() == {"model", "messages", "max_tokens", "stream", "stream_options", "temperature", "user"}
 
 
+def test_who_asks_for_more_of_a_stream_still_gets_its_usage():
+    request = next(iter(LoadPlan.of(LoadOptions())))
+
+    def asked(options: object) -> object:
+        return body(request, LoadOptions(extra_body={"stream_options": options}), "m")["stream_options"]
+
+    assert asked({"continuous_usage_stats": True}) == {"include_usage": True, "continuous_usage_stats": True}
+    assert asked({"include_usage": False}) == {"include_usage": False}
+    assert asked(None) is None  # for the server to refuse, or not
+
+
 def arrivals(**options):
     return [request.arrival_s for request in LoadPlan.of(LoadOptions(**options))]
 

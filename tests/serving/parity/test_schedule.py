@@ -63,5 +63,10 @@ def test_of_those_that_begin_in_a_step_they_slipped_who_were_heard_of_last() -> 
     assert slipped(live, flights) == {"slipped": 1.5}
 
 
+def test_all_who_may_have_slipped_did_where_a_step_says_so_of_more() -> None:
+    flights = [flight("a", 0.8, 2.0, place=0), flight("b", 0.9, 2.0, place=1)]
+    assert slipped([step(0.0), step(1.0), step(2.0, slips=3)], flights) == {"a": 1.5, "b": 1.5}
+
+
 def test_nobody_slips_where_no_step_says_so() -> None:
     assert slipped([step(0.0), step(1.0), step(2.0)], [flight("waited", 0.5, 2.0)]) == {}
