@@ -12,12 +12,14 @@ from serving.flight import Flight
 from serving.recordings.answers import AnswerLimits, Answers
 from serving.recordings.source_load import SourceLoad
 from serving.scenario.scenario import AUTO_TEXT, RECORDED_TEXT, VLLM_TEXT
-from serving.types import Chunk, Request, StepRecord
+from serving.types import NEVER, Chunk, Request, StepRecord
 
 HEADER = "x-foreserve-text"
 # Whoever says how many tokens there are to be measures when they come, and a prompt that is cached halves the lead.
 # Who leaves that to the model reads them, and many an answer is half as long as usual.
 MARGIN = 2
+# Real seconds for which the forecast of a stream holds: it looks at each device, and crowds come all at once.
+SAME_S = 0.05
 # Of what says how the tokens are chosen, whatever is not so needs the model itself.
 NEUTRAL = {
     "seed": None,
@@ -112,11 +114,16 @@ def least_tokens(params: SamplingParams) -> int:
 def next_stream_of(
     next_stream: Callable[[float], tuple[float, float]], now: Callable[[], float], speed: float
 ) -> Callable[[], tuple[float, float]]:
-    """Return `next_stream` at the emulated time `now`, in real seconds, and tokens per real second."""
+    """Return `next_stream` at the emulated time `now`, in real seconds, and tokens per real second; what was told less
+    than `SAME_S` ago holds still."""
+    told, told_at_s = (0.0, 0.0), -NEVER
 
     def real() -> tuple[float, float]:
-        first_s, tokens_per_s = next_stream(now())
-        return first_s / speed, tokens_per_s * speed
+        nonlocal told, told_at_s
+        if (at_s := now()) - told_at_s >= SAME_S * speed:
+            first_s, tokens_per_s = next_stream(at_s)
+            told, told_at_s = (first_s / speed, tokens_per_s * speed), at_s
+        return told
 
     return real
 

@@ -7,7 +7,7 @@ from vllm import SamplingParams
 from vllm.sampling_params import RepetitionDetectionParams, StructuredOutputsParams
 
 from serving.call import Call
-from serving.edge.text_choice import HEADER, NEUTRAL, TextChoice, least_tokens, needs_model
+from serving.edge.text_choice import HEADER, NEUTRAL, SAME_S, TextChoice, least_tokens, needs_model, next_stream_of
 from serving.recordings.answers import STOP, Answers
 from serving.recordings.recording import FILE, read
 from serving.recordings.source_load import SourceLoad
@@ -144,3 +144,18 @@ def test_an_answer_ends_at_its_end_for_no_other_reason_unless_that_is_ignored(an
     chunks = choice(RECORDED_TEXT, answers).answer(Request("r", 0.0, 5, 4096), params)
     assert chunks[-1].tokens == [end] and len(chunks) < 4096
     assert (chunks[-1].finish, chunks[-1].stop_reason) == (STOP, end if ignored else None)
+
+
+def test_the_forecast_of_a_stream_is_made_once_for_a_crowd_and_told_in_real_seconds() -> None:
+    asked, at_s = list[float](), [0.0]
+
+    def next_stream(now_s: float) -> tuple[float, float]:
+        asked.append(now_s)
+        return 3.0 + now_s, 20.0
+
+    told = next_stream_of(next_stream, lambda: at_s[0], speed=2.0)
+    assert told() == (1.5, 40.0)
+    at_s[0] = 1.9 * SAME_S
+    assert told() == (1.5, 40.0) and asked == [0.0]
+    at_s[0] = 2.0
+    assert told() == (2.5, 40.0) and asked == [0.0, 2.0]
