@@ -1,4 +1,9 @@
-"""Process priorities on a machine with too few cores: devices first, then the edge, then the token source."""
+"""Process priorities on a machine with too few cores: devices and the engine core first, then other edges, then the
+token source.
+
+The engine core is no less urgent than the devices: with few sequences each they have many short steps, and where these
+leave it too little of the processor it hands on requests so slowly that the batches stay small, and the steps short.
+"""
 
 import contextlib
 import ctypes
@@ -35,6 +40,13 @@ def become_realtime(thread: int = 0) -> None:
     """Real-time priority for a thread (0: the calling one), where the process may have it."""
     with contextlib.suppress(OSError):
         os.sched_setscheduler(thread, os.SCHED_FIFO, os.sched_param(1))
+
+
+def become_realtime_alone() -> None:
+    """Real-time priority for the calling thread, where it may have it, and not for threads and processes that it
+    begins."""
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
 
 
 def wake_on_time() -> None:
