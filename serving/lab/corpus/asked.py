@@ -8,9 +8,10 @@ kind. A few hundred questions in people's own words have answers of their own, a
 import re
 from functools import cache
 
+from serving.lab.corpus.agents.tool_calls import without_tools
 from serving.lab.corpus.grammar import capital
 from serving.lab.corpus.knowledge import Concept, knowledge
-from serving.lab.corpus.moves import played
+from serving.lab.corpus.moves import defined, explained, played
 from serving.lab.corpus.parts import Exchange, TextDraw
 from serving.topics.names import OTHER
 
@@ -18,8 +19,9 @@ ASKED = knowledge("asked")
 ANSWERED: list[tuple[list[str], list[str]]] = ASKED.tables["answered"]  # wordings, and answers that fit each of them
 ABOUT: list[tuple[str, str]] = ASKED.tables["about"]  # a question, and the thing in it that an answer takes up
 TROUBLES: list[tuple[str, str, str]] = ASKED.tables["troubles"]  # whose or which thing, what is wrong, its field
+ASKED_FIRST: list[tuple[str, str]] = ASKED.tables["asked_first"]  # a topic, and what of its facts is asked about
 # Of a hundred questions, how many are of these kinds; the rest are scenes.
-KINDS = "a" * 6 + "b" * 7 + "t" * 9 + "c" * 3 + "s" * 75
+KINDS = "a" * 8 + "b" * 6 + "t" * 12 + "c" * 3 + "n" * 3 + "k" * 8 + "s" * 60
 FOREIGN = 0.3  # of troubles, how many have a thing of any kind, and advice that holds for any
 TOLD = (
     *("{thing.cap} {wrong}. {what_now}",) * 6,
@@ -58,6 +60,10 @@ def asked(draw: TextDraw) -> tuple[str, Exchange]:
     if kind == "t":
         trouble = _trouble(draw)
         return OTHER, Exchange(trouble.prompt, _once(trouble.answer))
+    if kind == "n":
+        return OTHER, without_tools(draw)
+    if kind == "k":
+        return _known_by_all(draw)
     scene = draw.pick(ASKED.scenes)
     exchange = played(ASKED, scene, draw)
     return scene.get("topic", OTHER), Exchange(exchange.prompt, _once(exchange.answer))
@@ -82,6 +88,16 @@ def _trouble(draw: TextDraw) -> Exchange:
     prompt = ASKED.ask(TOLD, draw, thing=thing, wrong=wrong)
     answer = ASKED.say(f"{{sorry_for}} {advice}{draw.pick(('', ' ' + advice))}", draw, n=thing)
     return Exchange(prompt, capital(answer))
+
+
+def _known_by_all(draw: TextDraw) -> tuple[str, Exchange]:
+    """Draw one of the questions that people ask first of any assistant, with the answer that the topic's facts give."""
+    topic, what = draw.pick(ASKED_FIRST)
+    known = knowledge(topic)
+    reasons = dict(known.whys).get(what)
+    if reasons:
+        return topic, explained(known, what, reasons, draw)
+    return topic, defined(known, next(concept for concept in known.concepts if concept.name == what), draw)
 
 
 @cache

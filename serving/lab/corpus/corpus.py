@@ -6,7 +6,6 @@ on its topic and seed alone, on no other dialogue and on no machine.
 """
 
 import json
-import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -22,6 +21,7 @@ from serving.lab.corpus.grammar import capital
 from serving.lab.corpus.knowledge import PHRASING, knowledge
 from serving.lab.corpus.parts import DialogueTurn, Document, Exchange, TextDraw
 from serving.lab.corpus.texts.mixed import plain_text
+from serving.lab.corpus.typed import typed, typed_on_the_go
 from serving.lab.corpus.unknown import beyond
 from serving.topics.names import OTHER
 
@@ -50,9 +50,7 @@ JUDGED_QUESTIONS: list[str] = json.loads(Path(__file__).with_name("judged_questi
 JUDGED = {question.lower().rstrip(".?") for question in JUDGED_QUESTIONS}
 BEYOND = 0.05  # of a topic's questions, how many the model can't answer
 SHORTEST, LONGEST = 300, 3000  # words of a conversation, about
-FOLLOWED, SYSTEM, LOOSE, TYPO, POLITE = 0.2, 0.06, 0.1, 0.03, 0.12
-ALL_SMALL = 0.15  # of questions on anything, how many have no capitals
-PLAIN_WORDS = re.compile(r"[\w ,.?'-]+")  # no code, sums or quotations, in which capitals mean something
+FOLLOWED, SYSTEM = 0.2, 0.06
 
 
 def dialogue(topic: str, seed: int) -> Document:
@@ -61,7 +59,7 @@ def dialogue(topic: str, seed: int) -> Document:
     exchange = _exchange(topic, draw)
     while _kept_back(topic, exchange.prompt, seed):
         exchange = _exchange(topic, draw)
-    prompt = exchange.prompt if topic == OTHER else _typed(exchange.prompt, draw)
+    prompt = exchange.prompt if topic == OTHER else typed(exchange.prompt, draw)
     return _document(topic, prompt, exchange, draw)
 
 
@@ -71,7 +69,7 @@ def asked(seed: int) -> Document:
     topic, exchange = asked_of_anything(draw)
     while exchange.prompt.lower().rstrip(".?") in JUDGED or _held_out(exchange.prompt) != (seed % 2 == 1):
         topic, exchange = asked_of_anything(draw)
-    return _document(topic, _typed_on_the_go(exchange.prompt, draw), exchange, draw)
+    return _document(topic, typed_on_the_go(exchange.prompt, draw), exchange, draw)
 
 
 def _document(topic: str, prompt: str, exchange: Exchange, draw: TextDraw) -> Document:
@@ -98,7 +96,8 @@ def documents(seed: int, split: str, asked_share: float = 0.0) -> Iterator[Docum
         kind, dialogue_ = rng.random(), _dialogue(rng, split)
         draw = TextDraw(rng)
         if kind < tools:
-            yield tool_chat(draw, _asked(rng, split) if asked_share and rng.random() < asked_share else dialogue_)
+            plain = _asked(rng, split) if asked_share and rng.random() < asked_share else dialogue_
+            yield tool_chat(draw, plain, on_the_go=asked_share > 0)
         elif kind < tools + JSON_SHARE:
             yield structured(draw)
         else:
@@ -167,44 +166,3 @@ def _followed(exchange: Exchange, draw: TextDraw) -> list[DialogueTurn]:
 def _follow(kind: str, draw: TextDraw) -> str:
     wordings: list[str] = PHRASING["follow"][kind]
     return draw.pick(wordings)
-
-
-def _typed(prompt: str, draw: TextDraw) -> str:
-    """Return the prompt as somebody types it: mostly as it is, at times polite, careless or mistyped."""
-    if draw.chance(POLITE):
-        return _polite(prompt, draw)
-    if draw.chance(LOOSE):
-        return _careless(prompt)
-    return _mistyped(prompt, draw) if draw.chance(TYPO) else prompt
-
-
-def _typed_on_the_go(prompt: str, draw: TextDraw) -> str:
-    """Return the prompt as somebody types it on a phone: often without any capital."""
-    if PLAIN_WORDS.fullmatch(prompt) and draw.chance(ALL_SMALL):
-        return prompt.lower().rstrip(".?")
-    return _typed(prompt, draw)
-
-
-def _careless(prompt: str) -> str:
-    """Without its last stop, and without a capital unless the first word is a name or an acronym."""
-    first = prompt.split(" ", 1)[0]
-    return (prompt[0].lower() + prompt[1:] if first[1:].islower() else prompt).rstrip(".?")
-
-
-def _polite(prompt: str, draw: TextDraw) -> str:
-    known = knowledge(OTHER)
-    if draw.chance(0.6):
-        return known.say("{hello}", draw) + prompt
-    return prompt + known.say("{thanks_in_advance}", draw)
-
-
-def _mistyped(prompt: str, draw: TextDraw) -> str:
-    """Two neighbouring letters of one long word exchanged."""
-    words = prompt.split(" ")
-    long = [i for i, word in enumerate(words) if len(word) > 5 and word.isalpha()]
-    if long:
-        at = draw.pick(long)
-        cut = draw.number(1, len(words[at]) - 3)
-        word = words[at]
-        words[at] = word[:cut] + word[cut + 1] + word[cut] + word[cut + 2 :]
-    return " ".join(words)

@@ -24,7 +24,11 @@ def _more(known: Knowledge, concept: Concept, draw: TextDraw, told: str) -> dict
 
 def define(known: Knowledge, draw: TextDraw) -> Exchange:
     """Draw an exchange on what something is, shortly or at length."""
-    concept = draw.pick(known.asked)
+    return defined(known, draw.pick(known.asked), draw)
+
+
+def defined(known: Knowledge, concept: Concept, draw: TextDraw) -> Exchange:
+    """Draw an exchange on what this concept is."""
     wordings = PHRASING["define"]["who" if concept.kind == "who" else "thing"]
     prompt = known.ask(wordings, draw, **concept.bound)
     whole = prompt if prompt.endswith((".", "?")) else f"{prompt}?"
@@ -122,6 +126,11 @@ def steps(known: Knowledge, draw: TextDraw) -> Exchange:
 def why(known: Knowledge, draw: TextDraw) -> Exchange:
     """Draw an exchange on the reason for something."""
     clause, reasons = draw.pick(known.whys)
+    return explained(known, clause, reasons, draw)
+
+
+def explained(known: Knowledge, clause: str, reasons: list[str], draw: TextDraw) -> Exchange:
+    """Draw an exchange on why this is so."""
     plain = asked_why(clause) if draw.chance(0.5) else ""
     prompt = plain or known.ask(PHRASING["other_questions"]["why"], draw, x=clause)
     told = reasons[: draw.number(1, len(reasons))]

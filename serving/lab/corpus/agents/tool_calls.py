@@ -6,11 +6,13 @@ turns of their own. Names of tools and of their parameters vary, so that they ha
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from serving.lab.corpus.grammar import capital, prose
 from serving.lab.corpus.knowledge import knowledge
-from serving.lab.corpus.parts import DialogueTurn, Document, TextDraw
+from serving.lab.corpus.parts import DialogueTurn, Document, Exchange, TextDraw
+from serving.lab.corpus.typed import ALL_SMALL
 from serving.lab.corpus.unknown import made_up
 from serving.topics.names import OTHER
 
@@ -38,6 +40,7 @@ class Tool:
     does: str
     parameters: dict[str, tuple[tuple[str, ...], dict[str, Any]]]
     use: Callable[[TextDraw], ToolUse]
+    missed: str  # the rule of what is said where such a tool would be needed and there is none
 
 
 def _city(draw: TextDraw) -> str:
@@ -133,49 +136,57 @@ TOOLS = (
         "Tells the weather of a city.",
         {"city": CITY},
         _weather,
+        "no_weather",
     ),
-    Tool(("clock", "get_time", "now", "current_time"), "Tells the time.", {}, _time),
+    Tool(("clock", "get_time", "now", "current_time"), "Tells the time.", {}, _time, "no_time"),
     Tool(
         ("add", "sum", "calculator", "plus"),
         "Adds two numbers.",
         {"a": (("a", "x", "first"), INTEGER), "b": (("b", "y", "second"), INTEGER)},
         _add,
+        "",  # sums are worked out without one as well
     ),
     Tool(
         ("search", "web_search", "lookup", "find"),
         "Searches the web.",
         {"query": (("query", "q", "text"), STRING)},
         _search,
+        "no_search",
     ),
     Tool(
         ("send_message", "send_mail", "write_to", "message"),
         "Sends a message to somebody.",
         {"to": (("to", "recipient", "name"), STRING), "text": (("text", "body", "message"), STRING)},
         _mail,
+        "no_message",
     ),
     Tool(
         ("book_room", "book_hotel", "reserve", "booking"),
         "Books a room in a hotel.",
         {"city": CITY, "day": (("day", "date"), STRING), "people": (("people", "guests"), INTEGER)},
         _book,
+        "no_booking",
     ),
     Tool(
         ("get_price", "price", "price_of", "shop"),
         "Tells what something costs.",
         {"item": (("item", "product"), STRING)},
         _price,
+        "no_price",
     ),
     Tool(
         ("switch_light", "light", "set_light"),
         "Switches a light.",
         {"room": (("room", "where"), STRING), "state": (("state", "to"), {"enum": ["on", "off"]})},
         _light,
+        "no_light",
     ),
     Tool(
         ("remind", "add_note", "reminder"),
         "Keeps a note for a day.",
         {"day": (("day", "date"), STRING), "text": (("text", "note"), STRING)},
         _note,
+        "no_reminder",
     ),
 )
 
@@ -209,8 +220,24 @@ def named(tool: Tool, draw: TextDraw) -> NamedTool:
     )
 
 
-def tool_chat(draw: TextDraw, plain: Document) -> Document:
-    """Draw a chat with tools: one or two calls of them, or `plain` talk for which none of them is needed."""
+def without_tools(draw: TextDraw) -> Exchange:
+    """Draw a question that only a tool could answer, and what is said where there is none."""
+    tool = draw.pick(TOOLS)
+    use = tool.use(draw)
+    said = {key: str(value) for key, value in use.arguments.items()}
+    told = knowledge("asked").grammar.expand(f"{{{tool.missed}}}", draw, said) if tool.missed else use.answer
+    return Exchange(use.asked, capital(prose(told)))
+
+
+def _in_small_letters(use: ToolUse) -> ToolUse:
+    """Return the use as it is when the question is typed without capitals: its words are passed on as they stand."""
+    arguments = {key: value.lower() if isinstance(value, str) else value for key, value in use.arguments.items()}
+    return replace(use, asked=use.asked.lower().rstrip(".?"), arguments=arguments)
+
+
+def tool_chat(draw: TextDraw, plain: Document, on_the_go: bool = False) -> Document:
+    """Draw a chat with tools: one or two calls of them, or `plain` talk for which none of them is needed; if
+    `on_the_go`, some questions have no capitals."""
     tools = [named(tool, draw) for tool in draw.some(TOOLS, draw.number(1, 3))]
     turns = [DialogueTurn("system", HEAD + "".join(tool.schema(draw) + "\n" for tool in tools))]
     if draw.chance(0.25):
@@ -218,6 +245,8 @@ def tool_chat(draw: TextDraw, plain: Document) -> Document:
     for _ in range(2 if draw.chance(0.2) else 1):
         tool = draw.pick(tools)
         use = tool.tool.use(draw)
+        if on_the_go and draw.chance(ALL_SMALL):
+            use = _in_small_letters(use)
         result = use.result if isinstance(use.result, str) else json.dumps(use.result)
         turns += [
             DialogueTurn("user", use.asked),

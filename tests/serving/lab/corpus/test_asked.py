@@ -8,9 +8,11 @@ from random import Random
 
 import pytest
 
-from serving.lab.corpus.asked import ASKED
+from serving.lab.corpus.agents.tool_calls import TOOLS, without_tools
+from serving.lab.corpus.asked import ASKED, ASKED_FIRST
 from serving.lab.corpus.corpus import JUDGED, asked, documents
 from serving.lab.corpus.grammar import yours
+from serving.lab.corpus.knowledge import knowledge
 from serving.lab.corpus.moves import played
 from serving.lab.corpus.parts import TextDraw
 
@@ -43,6 +45,24 @@ def test_training_never_reads_a_question_that_is_judged_or_held_out() -> None:
     train, held = ({asked(2 * seed + odd).turns[-2].content for seed in range(1500)} for odd in (0, 1))
     assert not {prompt.lower().rstrip(".?") for prompt in train | held} & JUDGED
     assert len(train & held) < 0.02 * len(train)  # what is typed carelessly may come out alike
+
+
+def test_what_is_asked_first_is_in_the_facts() -> None:
+    for topic, what in ASKED_FIRST:
+        known = knowledge(topic)
+        assert what in dict(known.whys) or what in {concept.name for concept in known.concepts}, what
+
+
+def test_without_tools_nothing_is_called_and_all_but_sums_are_declined() -> None:
+    told = [without_tools(TextDraw(Random(seed))) for seed in range(300)]
+    assert not any("tool_call" in exchange.answer or "{" in exchange.answer for exchange in told)
+    assert {tool.missed for tool in TOOLS} - {""} <= ASKED.grammar.rules.keys()
+    declined = [
+        exchange
+        for exchange in told
+        if re.search(r" can't | no way | no clock|do not know|nothing|no prices|differs|no calendar", exchange.answer)
+    ]
+    assert len(declined) > 0.8 * len(told) > len(told) - len(declined)
 
 
 def test_there_are_as_many_of_them_as_was_asked_for() -> None:
