@@ -43,12 +43,12 @@ class Admission:
         call.answer |= self.rules.limits_of(key).headers(now_s, self.speed)
         if refusal is not None:
             return refusal._replace(slo=counted_under(asked.slo, asked.ttft_s, asked.tpot_s))
+        _, device = self.rules.soonest(asked, now_s)
         call.counted += asked.tokens
         self._asides += 1
         call.admitted[id] = asked
         asked.aside, asked.places = f"aside-{self._asides}", asked.n
         self.set_aside += asked.n
-        _, device = self.rules.soonest(asked, now_s)
         aside = Request(asked.aside, now_s, asked.prompt_tokens, asked.max_tokens)
         self.rules.forecast.on_submit(device, aside, now_s)
         call.when_ended(lambda: self._settle(asked))
