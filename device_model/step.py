@@ -244,10 +244,6 @@ class StepCosts:
         """Return the cost of a step, counted from 0."""
         return _cost(self.table[step].tolist())
 
-    def after(self, steps: int) -> "StepCosts":
-        """Return the costs of the steps that come after the first `steps`."""
-        return StepCosts(self.table[steps:])
-
     def total(self, steps: int) -> StepCost:
         """Return the cost of the first `steps` together, one after the other."""
         return _cost(np.add.reduce(self.table[:steps], axis=0).tolist())

@@ -100,7 +100,8 @@ class PendingSteps:
         underruns = engine.make(self._batch, priced, record, self._ends_s, late_real_s)
         self._first, self._underway = False, None
         # Where a leap ends before the run does, the plan still holds for the rest of it.
-        self._left = self._priced.run.after(steps) if self._priced.run and len(self._priced.run) > steps else None
+        run = self._priced.run
+        self._left = StepCosts(run.table[steps:]) if run is not None and len(run) > steps else None
         return underruns
 
     def advance(self) -> bool:

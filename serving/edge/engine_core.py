@@ -72,13 +72,12 @@ class EmulatedCore(UtilityCalls):
         self._text = TextChoice(scenario.text, answers, load)
         answered = AnswerFeed(self._prefixes, lambda device: self.devices.nodes.get(device))
         board = ArrivalBoard(emulation.inbox.address.folder)
+        feeds = ForecastFeed(rules.forecast, scenario, now), DepartureFeed(rules, now), answered, self._text
         backlog = Backlog(self.clock, board.post_behind)
-        feeds = ForecastFeed(rules.forecast, scenario, now), DepartureFeed(rules, now), answered, self._text, backlog
-        self._observer = EdgeBroadcast([*feeds, *([kv_events] if kv_events else ()), self._listeners])
+        self._observer = EdgeBroadcast([*feeds, backlog, *([kv_events] if kv_events else ()), self._listeners])
         self.deliveries = Deliveries(self._observer, self.clock)
-        self.outputs = self.deliveries.outputs
         self._dispatcher = Dispatcher(emulation, self._observer, self.deliveries, self._fail)
-        self.devices = self._dispatcher.devices
+        self.outputs, self.devices = self.deliveries.outputs, self._dispatcher.devices
         self.injector = FaultInjector(self.devices, self.clock, scenario.seed)
         self.resources = SimpleNamespace(engine_dead=False)
         self.intake, self._topics = Intake(Arrivals(self.clock, partial(board.post, 0))), topics

@@ -66,7 +66,10 @@ def test_usage_says_how_much_of_a_prompt_was_cached(client: openai.OpenAI) -> No
 
 
 def test_a_chats_next_turn_finds_the_answer_before_it(client: openai.OpenAI) -> None:
-    asked = {"role": "user", "content": "Tell me something interesting about the moon, please. A longer answer is fine."}
+    asked = {
+        "role": "user",
+        "content": "Tell me something interesting about the moon, please. A longer answer is fine.",
+    }
     options = {"model": MODEL, "temperature": 0, "extra_body": {"ignore_eos": False, "return_token_ids": True}}
     first = client.chat.completions.create(messages=[asked], max_tokens=60, **options)
     said = {"role": "assistant", "content": first.choices[0].message.content}
