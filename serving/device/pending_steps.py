@@ -44,7 +44,7 @@ class PendingSteps:
         self._priced = self._without_run(next(self._prices))
         self._record: StepRecord | None = None
         self._coming = deque[ComingStep]()
-        self._left: StepCosts | None = None
+        self._made = 0
         self._set_ends()
 
     @property
@@ -99,9 +99,7 @@ class PendingSteps:
             record = replace(record, start_s=engine.at_s)
         underruns = engine.make(self._batch, priced, record, self._ends_s, late_real_s)
         self._first, self._underway = False, None
-        # Where a leap ends before the run does, the plan still holds for the rest of it.
-        run = self._priced.run
-        self._left = StepCosts(run.table[steps:]) if run is not None and len(run) > steps else None
+        self._made = steps
         return underruns
 
     def advance(self) -> bool:
@@ -110,7 +108,7 @@ class PendingSteps:
         if self._engine.at_s >= self._holds_s or self._engine.ended:
             return False
         if self._priced.run is not None:
-            return self._leap_on()
+            return self._leap_on(self._priced.run)
         if not self._coming:
             self._prepare()
         if not self._coming:
@@ -119,11 +117,13 @@ class PendingSteps:
         self._set_ends()
         return True
 
-    def _leap_on(self) -> bool:
-        """Go on with what is left of a run. Return False if nothing is."""
-        if self._left is None or self._leap_s == NEVER:
+    def _leap_on(self, run: StepCosts) -> bool:
+        """Go on with what is left of a run, for which the plan still holds where a leap has ended before. Return False
+        if nothing is."""
+        if self._leap_s == NEVER or len(run) <= self._made:
             return False
-        self._priced, self._record = self._priced._replace(cost=self._left.first, run=self._left), None
+        left = StepCosts(run.table[self._made :])
+        self._priced, self._record = self._priced._replace(cost=left.first, run=left), None
         self._set_ends()
         return True
 
