@@ -16,9 +16,9 @@ MAX_OWED = 64
 MOST_AWAITED_S, SHARE_AWAITED = 1e-2, 0.5
 LONGEST_AWAITED_S = 1.5e-2
 ARRIVAL_LOOK_S = 1e-3
-# What plain steps of so many real seconds a device makes at once while an edge is behind by more than that. Devices
-# come before edges, and with few sequences each they have many short steps: on a host that has too much to do, an edge
-# would hand on requests so slowly that the batches stay small, and the steps short.
+# Plain steps of so many real seconds are made at once while an edge is behind. With few sequences each, devices have
+# many short steps: on a host that has too much to do an edge would hand on requests so slowly that the batches stay
+# small, and the steps short.
 LEAP_S = 0.1
 
 
