@@ -12,8 +12,8 @@ from serving.cluster.streams.arrival_board import NONE, PLACES, ArrivalBoard
 from serving.device.live_driver import LEAP_S
 from serving.edge import arrivals as arrivals_module
 from serving.edge.arrivals import Arrivals
-from serving.edge.backlog import BEHIND_S, LATE_S, Backlog
-from serving.types import NEVER
+from serving.edge.backlog import BEHIND_S, Backlog
+from serving.types import NEVER, Release
 
 CLOCK = WallClock(0.0)
 
@@ -43,9 +43,10 @@ def test_devices_are_told_that_an_edge_is_behind_once_tokens_go_out_late_and_for
     core, device = ArrivalBoard(tmp_path), ArrivalBoard(tmp_path)
     clock = WallClock(0.0, speed=2.0)
     backlog = Backlog(clock, core.post_behind)
-    backlog.on_delivery(0, 1.2 * LEAP_S)  # of a leap, on time otherwise
+    backlog.on_release(Release(0, 1.0 + 2.0 * LEAP_S, [], ends_s=[1.0, 1.0 + 2.0 * LEAP_S]), [])
+    backlog.on_delivery(0, 1.9 * LEAP_S)  # of a leap, on time otherwise
     assert not device.is_behind(clock.now())
-    backlog.on_delivery(0, 1.1 * LATE_S)
+    backlog.on_delivery(1, 1.1 * LEAP_S)
     assert device.is_behind(clock.now()) and not device.is_behind(clock.now() + 2.0 * BEHIND_S)
     assert device.earliest_s(0.0) == NEVER  # That is no arrival.
 
