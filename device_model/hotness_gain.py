@@ -30,4 +30,17 @@ def _measured(share: float) -> float:
 def _points() -> tuple[list[float], list[float]]:
     rates = read_measured()
     shares = sorted(share for share, batch in rates.points["hot"] if batch == 1)
-    return shares, [rates.alpha("hot", share, 1) / rates.alpha("random", share, 1) - 1.0 for share in shares]
+    return shares, falling([rates.alpha("hot", share, 1) / rates.alpha("random", share, 1) - 1.0 for share in shares])
+
+
+def falling(values: list[float]) -> list[float]:
+    """Return the values that never rise and are nearest to these, by least squares: the fewer experts a pool has, the
+    more hotness tells, and where a larger pool was measured to gain more, that is within errors and both have their
+    mean. (Pool adjacent violators, Ayer et al. 1955.)"""
+    pools: list[tuple[float, int]] = []
+    for value in values:
+        pools.append((value, 1))
+        while len(pools) > 1 and pools[-2][0] < pools[-1][0]:
+            (one, ones), (two, twos) = pools[-2:]
+            pools[-2:] = [((one * ones + two * twos) / (ones + twos), ones + twos)]
+    return [mean for mean, count in pools for _ in range(count)]

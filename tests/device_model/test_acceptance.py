@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from device_model.acceptance import _of_traced_pool, acceptance, acceptance_of, batch_plan, measured_of
 from device_model.experts.traced_cache import PoolReads
-from device_model.hotness_gain import PUBLISHED_SHARE, hotness_gain
+from device_model.hotness_gain import PUBLISHED_SHARE, falling, hotness_gain
 from device_model.load import load_device, load_setup, make_device, trace_experts
 from device_model.specs.measured_rates import read_measured
 from device_model.specs.spec import DeviceError
@@ -120,6 +120,13 @@ def test_hotness_gains_the_more_the_fewer_experts_a_pool_has(target):
         )
         gains.append(hot / random)
     assert gains == sorted(gains) and gains[-1] > gains[0] + 0.02
+
+
+@given(st.lists(st.floats(0.0, 9.0), min_size=1, max_size=8))
+def test_gains_that_rise_by_errors_of_measuring_are_levelled_and_no_others(gains):
+    level = falling(gains)
+    assert level == sorted(level, reverse=True) and sum(level) == pytest.approx(sum(gains))
+    assert falling(sorted(gains, reverse=True)) == sorted(gains, reverse=True)
 
 
 def test_a_traced_pool_has_the_rate_of_its_members_and_their_hotness():
