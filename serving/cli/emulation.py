@@ -22,13 +22,7 @@ from serving.cluster.supervision.ray_watch import RayLost
 from serving.edge.preflight import PreparedScenario
 from serving.process.background import in_background
 from serving.process.optional_imports import UNUSED, without_packages
-from serving.process.process_priority import (
-    MAX_REALTIME_SPEED,
-    become_realtime_alone,
-    become_urgent,
-    may_be_realtime,
-    settle,
-)
+from serving.process.process_priority import become_realtime_alone, become_urgent, may_be_realtime, settle
 from serving.process.shutdown import until_told
 from serving.scenario.scenario import Scenario
 from serving.token_source.engine_args import engine_config
@@ -75,18 +69,18 @@ async def serving(prepared: PreparedScenario, start: ServerStart) -> AsyncIterat
         app = await unless(lost, make_ready(prepared, engine, core, watch_over, flags, readiness))
         grpc_port, http_port = await unless(lost, open_edge(stack, prepared, engine, app, edges))
         await join_front_end(stack, prepared, engine, readiness.watch)
-        await settle_in(core, scenario, realtime)
+        await settle_in(core, scenario)
         await stack.enter_async_context(in_background(watch_over.run()))
         yield RunningServer(scenario, http_port, grpc_port, progress.done(), realtime, bool(prepared.access.api), lost)
 
 
-async def settle_in(core: "EmulatedCore", scenario: Scenario, realtime: bool) -> None:
+async def settle_in(core: "EmulatedCore", scenario: Scenario) -> None:
     """Do what is left when all is started: inject a scenario's faults, each now or at its time, and go ahead of what
-    else runs here, as the devices do, if this machine permits `realtime` priority."""
+    else runs here, as the devices do."""
     for fault in scenario.fault_specs:
         await core.injector.inject(fault)
     become_urgent()
-    if realtime and scenario.speed <= MAX_REALTIME_SPEED:
+    if core.devices.cluster.realtime:
         become_realtime_alone()
     settle()
 

@@ -94,10 +94,9 @@ def _known_by_all(draw: TextDraw) -> tuple[str, Exchange]:
     """Draw one of the questions that people ask first of any assistant, with the answer that the topic's facts give."""
     topic, what = draw.pick(ASKED_FIRST)
     known = knowledge(topic)
-    reasons = dict(known.whys).get(what)
-    if reasons:
-        return topic, explained(known, what, reasons, draw)
-    return topic, defined(known, next(concept for concept in known.concepts if concept.name == what), draw)
+    if concept := known.named.get(what):
+        return topic, defined(known, concept, draw)
+    return topic, explained(known, what, dict(known.whys)[what], draw)
 
 
 @cache

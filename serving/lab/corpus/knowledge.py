@@ -118,8 +118,8 @@ class Knowledge:
             self.areas.setdefault(concept.area, []).append(concept)
             alike.setdefault((concept.area, concept.kind), []).append(concept)
         self.comparable = [concepts for concepts in alike.values() if len(concepts) > 1]
-        named = {concept.name: concept for concept in self.concepts}
-        self.pairs: list[tuple[Concept, Concept]] = [(named[one], named[two]) for one, two in data.get("pairs", [])]
+        self.named = {concept.name: concept for concept in self.concepts}
+        self.pairs = [(self.named[one], self.named[two]) for one, two in data.get("pairs", [])]
 
     def say(self, text: str, draw: TextDraw, **bound: str) -> str:
         """Return the text with its slots filled."""
