@@ -12,7 +12,8 @@ from serving.cluster.streams.sockets import Address
 from serving.cluster.streams.stream import Sender
 from serving.device.device_spec import DeviceSpec
 from serving.policies.placed_plan import Mix
-from serving.policies.step_options import StepOption
+from serving.policies.step_option import StepOption
+from serving.policies.turnover import CostQuestion, TokenCost
 from serving.types import Batch, Done, Release
 
 # The most releases that wait for the next one.
@@ -63,6 +64,11 @@ class RemoteModel:
         """Return the cost of placing a plan's experts in HB, as `StepOptions.swap` does."""
         cost: StepCost = self._rpc.call("swap", StepCost, self.spec, plan, before, depth, ext_bytes_per_s)
         return cost
+
+    def token_costs(self, depths: tuple[int, ...], question: CostQuestion) -> list[TokenCost]:
+        """Return what a token costs later, as `StepOptions.token_costs` does."""
+        costs: list[TokenCost] = self._rpc.call("token_costs", list[TokenCost], self.spec, depths, question)
+        return costs
 
 
 class TierLease:

@@ -25,7 +25,7 @@ from serving.device.live_driver import LiveDriver
 from serving.device.live_routes import LiveRoutes
 from serving.device.routed_pricing import TracedDevice
 from serving.device.token_buffer import TokenBuffer
-from serving.policies.step_options import PLAIN
+from serving.policies.step_option import PLAIN
 from serving.process.main_thread import rest_between_looks
 from serving.process.process_priority import become_realtime, become_urgent, settle, wake_on_time
 

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 from device_model.step import StepCost, StepPlan
 from serving.device.device_spec import DeviceLimits, DeviceSpec
 from serving.policies.placed_plan import Mix
-from serving.policies.step_options import StepOption, StepOptions
+from serving.policies.step_option import StepOption
+from serving.policies.step_options import StepOptions
+from serving.policies.turnover import CostQuestion, TokenCost
 
 
 class DeviceModels:
@@ -48,6 +50,11 @@ class DeviceModels:
         """Return the cost of placing a plan's experts in a device's HB, as `StepOptions.swap` does."""
         with self._lock:
             return self._load(spec).swap(plan, before, depth, ext_bytes_per_s)
+
+    def token_costs(self, spec: DeviceSpec, depths: tuple[int, ...], question: CostQuestion) -> list[TokenCost]:
+        """Return what a token costs a device later, as `StepOptions.token_costs` does."""
+        with self._lock:
+            return self._load(spec).token_costs(depths, question)
 
     def _load(self, spec: DeviceSpec) -> StepOptions:
         if spec not in self._loaded:

@@ -26,7 +26,8 @@ from serving.device.traced_pricing import DraftTracePricer, TracePricer
 from serving.policies.placed_plan import Mix
 from serving.policies.placement import ALWAYS, LRU, OWN_SWAP, PUBLISHED, ExpertPlacement
 from serving.policies.prompt_pace import Curve, PromptPace, doubling
-from serving.policies.step_options import EXECUTED, PLAIN, StepModel, StepOptions
+from serving.policies.step_option import PLAIN, StepModel
+from serving.policies.step_options import EXECUTED, StepOptions
 from serving.scenario.faults import NAMED, Fault
 from serving.scenario.fleet import FleetError, Member
 from serving.scenario.scenario import ALL_TIERS, Scenario
@@ -161,14 +162,14 @@ class DeviceSpec(NamedTuple):
         placing = self._expert_placement(model, options.device)
         if self.trace is not None:
             return RoutePricer(options, followed(self.trace).choices, placing)
-        return ModelPricer(model, self.mode_choice.modes(options), placing)
+        return ModelPricer(model, self.mode_choice.modes(options, model), placing)
 
     def repriced(self, pricer: Pricer, model: StepModel, followed: Callable[[TracedDevice], Followed]) -> Pricer:
         """Return the pricer that goes on in this condition where `pricer` was in another one."""
         if isinstance(pricer, TracePricer) and self.trace is not None:
             pricer.emulate(self.trace)
             if isinstance(pricer, DraftTracePricer):
-                pricer.choose_by(self.mode_choice.modes(self.load()), model)
+                pricer.choose_by(self.mode_choice.modes(self.load(), model), model)
             return pricer
         # From which batch on drafting pays depends on the condition; what HB holds does not.
         found = self.pricer(model, followed)
@@ -177,7 +178,7 @@ class DeviceSpec(NamedTuple):
         return found
 
     def _trace_pricer(self, trace: TracedDevice, model: StepModel, followed: Followed) -> TracePricer:
-        modes, choices = self.mode_choice.modes(self.load()), followed.choices
+        modes, choices = self.mode_choice.modes(self.load(), model), followed.choices
         if not trace.draft:
             return TracePricer(trace, choices)
         drafter: Drafter = RecordedDrafts(choices)

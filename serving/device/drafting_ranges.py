@@ -9,7 +9,8 @@ from serving.device.mode_choice import TAU
 from serving.policies.hysteresis import LEAD
 from serving.policies.placed_plan import Mix, placed
 from serving.policies.regrets import Regret
-from serving.policies.step_options import PLAIN, StepOptions
+from serving.policies.step_option import PLAIN
+from serving.policies.step_options import StepOptions
 
 CONTEXTS = tuple(1024 * 2**power for power in range(6))
 """Those that a sentence tells of, as far as the model's goes: 1k to 32k."""

@@ -25,7 +25,7 @@ def load_fleet(scenario: Scenario) -> list[tuple[DeviceSpec, DeviceLimits]]:
     for spec in fleet:
         if spec not in known:
             step_options = spec.load()
-            spec.mode_choice.modes(step_options)
+            spec.mode_choice.modes(step_options, step_options)
             known[spec] = spec.device_limits(step_options)
             if spec.trace is not None:
                 check_trace(spec.trace)

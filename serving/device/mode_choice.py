@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from serving.policies.modes import ENERGY, SPEED, Bounds, Modes
 from serving.policies.regrets import RegretTable
+from serving.policies.step_option import StepModel
 from serving.policies.step_options import StepOptions
 from serving.policies.tree_choice import TreeChoice
 from serving.scenario.draft_depth import DepthChoice, DraftDepth
@@ -50,9 +51,9 @@ class ModeChoice(NamedTuple):
         }
         return [key for key, is_idle in idle.items() if is_idle]
 
-    def modes(self, step_options: StepOptions) -> Modes:
-        """Return the policy for a device. Raise UsageError for a depth its draft lacks, or a mode that needs a
-        draft."""
+    def modes(self, step_options: StepOptions, model: StepModel) -> Modes:
+        """Return the policy for a device, of which `model` answers what tokens cost later. Raise UsageError for a depth
+        its draft lacks, or a mode that needs a draft."""
         if not step_options.calibrated:
             if self.mode == DRAFT_MODE:
                 sentence = "`mode` is 'fixed-sd', and there is no draft: name one that the system has (`draft`)."
@@ -61,7 +62,7 @@ class ModeChoice(NamedTuple):
         depths = self.depths(step_options)
         assert step_options.device.draft is not None
         self.trees.check(step_options.device.draft, depths)
-        bounds = Bounds(self.tau, RegretTable(step_options, depths))
+        bounds = Bounds(self.tau, RegretTable(model, step_options.device.ext_bytes_per_s, depths))
         return Modes.of(self.mode, depths, bounds, self.objective)
 
     def depths(self, step_options: StepOptions) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from serving.policies.modes import Modes
 from serving.policies.placement import ExpertPlacement, PlacedPlan
 from serving.policies.prompt_load import Crowd
 from serving.policies.regrets import DecodeBatch
-from serving.policies.step_options import PLAIN, StepModel, StepOption
+from serving.policies.step_option import PLAIN, StepModel, StepOption
 from serving.types import Batch
 
 

@@ -14,7 +14,8 @@ from serving.device.pricing import StepPrice, decode_batch, drafted
 from serving.device.routed_pricing import Choices, RoutePricer, TracedDevice
 from serving.drafting.weights import check
 from serving.policies.modes import Modes
-from serving.policies.step_options import EXECUTED, PLAIN, StepModel, StepOptions
+from serving.policies.step_option import PLAIN, StepModel
+from serving.policies.step_options import EXECUTED, StepOptions
 from serving.token_model.route_format import format_of
 from serving.types import Batch
 

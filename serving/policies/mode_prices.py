@@ -8,7 +8,7 @@ import numpy as np
 
 from device_model.step import StepPlan
 from serving.policies.placed_plan import Mix, placed
-from serving.policies.step_options import KV_TOKENS, PLAIN, SHARES, StepOption, StepOptions
+from serving.policies.step_option import KV_TOKENS, PLAIN, SHARES, StepModel, StepOption
 from serving.policies.turnover import StepPrice
 
 # The buckets of an octave of a prompt's tokens.
@@ -17,10 +17,13 @@ KEPT = 65536
 
 
 class ModePrices:
-    """The prices of plain steps, or of steps that draft to the best of `depths`, in seconds or, `by_energy`, joules."""
+    """The prices of plain steps, or of steps that draft to the best of `depths`, in seconds or, `by_energy`, joules.
 
-    def __init__(self, options: StepOptions, depths: tuple[int, ...], by_energy: bool) -> None:
-        self._options, self._depths, self._by_energy = options, depths, by_energy
+    `full_bytes_per_s` is the whole bandwidth of the slow tier."""
+
+    def __init__(self, model: StepModel, full_bytes_per_s: float, depths: tuple[int, ...], by_energy: bool) -> None:
+        self._model, self._full_bytes_per_s = model, full_bytes_per_s
+        self._depths, self._by_energy = depths, by_energy
         self._best = lru_cache(KEPT)(self._asked_best)
         self.step = lru_cache(KEPT)(self._asked)
         self.prompts = lru_cache(KEPT)(self._asked_prompts)
@@ -42,8 +45,7 @@ class ModePrices:
         return self._priced(placed(plan, mix), share, (PLAIN,))[0].cost(self._by_energy)
 
     def _priced(self, plan: StepPlan, share: int, depths: tuple[int, ...]) -> list[StepOption]:
-        ext_bytes_per_s = share / SHARES * self._options.device.ext_bytes_per_s
-        return self._options.price(plan, 1, ext_bytes_per_s, depths)
+        return self._model.price(plan, 1, share / SHARES * self._full_bytes_per_s, depths)
 
 
 class PricesAt(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from serving.policies.prompt_load import PromptMeter
 from serving.policies.regrets import DecodeBatch, Regret, Regrets
-from serving.policies.step_options import PLAIN, StepOption
+from serving.policies.step_option import PLAIN, StepOption
 
 POLICIES = tuple(sorted(path.stem.replace("_", "-") for path in (Path(__file__).parent / "mode").glob("[a-z]*.py")))
 """The mode policies: the files of `mode/`."""

@@ -13,7 +13,7 @@ import numpy as np
 from device_model.experts.topic_usage import UNKNOWN, TopicUsage
 from device_model.step import IntArray, StepCost, StepPlan
 from serving.policies.placed_plan import Mix
-from serving.policies.step_options import StepModel
+from serving.policies.step_option import StepModel
 from serving.types import NEVER, Batch
 
 LRU, HOT, TOPIC = PLACEMENTS = ("lru", "hot", "topic")

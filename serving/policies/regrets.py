@@ -1,19 +1,20 @@
 """Regret of a mode: the time that a batch would have saved in the other mode, by the device model.
 
 The hot path plans a step in some 100 us, and to price both modes takes longer than that. So batches are told apart only
-by what regret turns on, each is asked about once, and the answer is kept: how many decode, how many tokens the KV cache
-holds, which takes room from the pool and with it acceptance, the share of the slow tier's bandwidth that is granted,
-for which topics experts are placed, and what prompts there are to compute beside them (`serving.policies.turnover`).
+by what regret turns on, each is asked about once, and the answer is kept, here and, for other devices of the same kind,
+by the device model (`serving.policies.token_costs`): how many decode, how many tokens the KV cache holds, which takes
+room from the pool and with it acceptance, the share of the slow tier's bandwidth that is granted, for which topics
+experts are placed, and what prompts there are to compute beside them (`serving.policies.turnover`).
 """
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple, Protocol
 
-from serving.policies.mode_prices import OF_PROMPTS, ModePrices, PricesAt, bucket
+from serving.policies.mode_prices import OF_PROMPTS, bucket
 from serving.policies.placed_plan import Mix, coarse
 from serving.policies.prompt_load import NO_PROMPTS, Crowd, PromptLoad
-from serving.policies.step_options import KV_TOKENS, PLAIN, SHARES, StepOptions
-from serving.policies.turnover import TokenCost, token_cost
+from serving.policies.step_option import KV_TOKENS, SHARES, StepModel
+from serving.policies.turnover import CostQuestion, TokenCost
 
 # The buckets of an octave of answers' lengths.
 OF_ANSWERS = 2
@@ -64,13 +65,10 @@ class Regrets(Protocol):
 class RegretTable:
     """The regrets of a device that may draft to any of `depths`, in buckets."""
 
-    def __init__(self, options: StepOptions, depths: tuple[int, ...]) -> None:
-        self._ext_bytes_per_s = options.device.ext_bytes_per_s
-        self._prices = {
-            by_energy: [ModePrices(options, each, by_energy) for each in ((PLAIN,), depths)]
-            for by_energy in (False, True)
-        }
-        self._costs = lru_cache(KEPT)(self._asked)
+    def __init__(self, model: StepModel, full_bytes_per_s: float, depths: tuple[int, ...]) -> None:
+        """`model` answers what tokens cost; `full_bytes_per_s` is the whole bandwidth of the device's slow tier."""
+        self._full_bytes_per_s = full_bytes_per_s
+        self._costs = lru_cache(KEPT)(partial(model.token_costs, depths))
 
     def of(self, batch: DecodeBatch) -> Regret:
         """Return the regret for a batch, drafting to the best depth."""
@@ -86,19 +84,9 @@ class RegretTable:
         return max(0.0, min(self._costs_of(batch, by_energy)).decoding)
 
     def _costs_of(self, batch: DecodeBatch, by_energy: bool) -> list[TokenCost]:
-        share = max(1, round(SHARES * batch.ext_bytes_per_s / self._ext_bytes_per_s))
-        kv = batch.kv_tokens // KV_TOKENS
-        return self._costs(batch.decoding, kv, share, _alike(batch.load), by_energy, coarse(batch.placed))
-
-    def _asked(
-        self, decoding: int, kv: int, share: int, load: PromptLoad, by_energy: bool, mix: Mix | None
-    ) -> list[TokenCost]:
-        """Return what a token costs in plain decoding, and in drafting."""
-        context = (kv + 0.5) * KV_TOKENS / decoding
-        return [
-            token_cost(PricesAt(mode, context, share, mix), decoding, load, drafting)
-            for drafting, mode in zip((False, True), self._prices[by_energy], strict=True)
-        ]
+        share = max(1, round(SHARES * batch.ext_bytes_per_s / self._full_bytes_per_s))
+        kv, load, mix = batch.kv_tokens // KV_TOKENS, _alike(batch.load), coarse(batch.placed)
+        return self._costs(CostQuestion(batch.decoding, kv, share, load, by_energy, mix))
 
 
 def _alike(load: PromptLoad) -> PromptLoad:

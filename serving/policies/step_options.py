@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -10,81 +9,19 @@ from device_model.acceptance import Acceptance, acceptance_of, measured_of
 from device_model.device import RooflineDevice
 from device_model.specs.measured_rates import MeasuredRates, read_measured
 from device_model.speculation import chain_rate, mean_accepted
-from device_model.step import DraftShape, StepCost, StepCosts, StepPlan
+from device_model.step import DraftShape, StepCost, StepPlan
 from device_model.tree_law import accepted_of
 from serving.nearest_name import meant
 from serving.policies.placed_plan import Mix, coarse, placed
+from serving.policies.step_option import KV_TOKENS, PLAIN, SHARES, StepOption
+from serving.policies.token_costs import TokenCosts
 from serving.policies.tree_choice import TreeChoice
+from serving.policies.turnover import CostQuestion, TokenCost
 from serving.usage_error import UsageError
 
 ACCEPTANCES = PUBLISHED, MEASURED, EXECUTED = ("published", "measured", "executed")
 """Where acceptance comes from: rates of the paper, or measured on the bundled token model; or the token model drafts,
 and what is expected of it is measured."""
-
-PLAIN = 0
-"""The depth of a step that doesn't draft."""
-
-# Widths of the buckets that tell batches apart: tokens of the KV cache (100 MB of Qwen3-30B-A3B's), and bandwidth.
-KV_TOKENS = 1024
-SHARES = 8
-
-
-class StepOption(NamedTuple):
-    """One way to carry out a step: drafting to a `depth`, or plainly (`PLAIN`). `costs` are those of the coming steps
-    if plain, else of one. `tokens` are the tokens that all decoding sequences get of the first step on average; `rate`
-    is the chance that a draft is accepted once those before it are, in a chain that has as many accepted as the tree,
-    `shape`."""
-
-    depth: int
-    costs: StepCosts
-    tokens: float
-    rate: float = 0.0
-    shape: DraftShape | None = None
-
-    @property
-    def step_s(self) -> float:
-        """The seconds of the first step."""
-        return float(self.costs.latency_s[0])
-
-    @property
-    def step_j(self) -> float:
-        """The joules of the first step."""
-        return float(self.costs.energy_j[0].sum())
-
-    @property
-    def tokens_per_s(self) -> float:
-        return self.tokens / self.step_s
-
-    @property
-    def tokens_per_j(self) -> float:
-        return self.tokens / self.step_j
-
-    def worth(self, by_energy: bool, token_cost: float | None = None, most: float = 0.0) -> float:
-        """Return the tokens per second, or joule.
-
-        A prompt in the step costs the same in each way, and would make those look best that bring most tokens with it.
-        So, where tokens have a `token_cost` afterwards, what the step lacks of `most` tokens is taken to be decoded
-        then.
-        """
-        if token_cost is None:
-            return self.tokens_per_j if by_energy else self.tokens_per_s
-        return most / (self.cost(by_energy) + (most - self.tokens) * token_cost)
-
-    def cost(self, by_energy: bool) -> float:
-        """Return the seconds, or joules, of a step."""
-        return self.step_j if by_energy else self.step_s
-
-
-class StepModel(Protocol):
-    """Answers what steps would cost: `StepOptions`, or an actor that owns them."""
-
-    def price(
-        self, plan: StepPlan, steps: int, ext_bytes_per_s: float | None, depths: Sequence[int]
-    ) -> list[StepOption]: ...
-
-    def move(self, to_hb: int, to_ext: int, ext_bytes_per_s: float | None) -> StepCost: ...
-
-    def swap(self, plan: StepPlan, before: Mix | None, depth: int, ext_bytes_per_s: float | None) -> StepCost: ...
 
 
 class StepOptions:
@@ -99,6 +36,7 @@ class StepOptions:
         self.device = device
         self.trees = trees or TreeChoice()
         self._best: dict[tuple[int, int, int, int, Mix | None], DraftShape] = {}
+        self._token_costs: dict[tuple[int, ...], TokenCosts] = {}
         self._measured: MeasuredRates | None = None if acceptance == PUBLISHED else read_measured()
 
     @property
@@ -179,6 +117,13 @@ class StepOptions:
         drafts = depth != PLAIN and plan.decodes.any()
         shape = self._shape(plan, depth, ext_bytes_per_s, plan.draft) if drafts else None
         return self.device.swap_cost(dataclasses.replace(plan, draft=shape), before, ext_bytes_per_s)
+
+    def token_costs(self, depths: tuple[int, ...], question: CostQuestion) -> list[TokenCost]:
+        """Return what a token costs in plain decoding, and in drafting to the best of `depths`. Answers are kept: those
+        who ask for one device's sake know them for all devices of its kind."""
+        if depths not in self._token_costs:
+            self._token_costs[depths] = TokenCosts(self, self.device.ext_bytes_per_s, depths)
+        return self._token_costs[depths].of(question)
 
     def acceptance(self, plan: StepPlan) -> Acceptance:
         """Return the acceptance rate of the sequences of `plan` that decode, at the calibrated depth, with the pool for

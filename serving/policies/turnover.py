@@ -18,6 +18,7 @@ What a step has beyond a request's end is lost: of the last one half on average,
 from math import exp
 from typing import NamedTuple, Protocol
 
+from serving.policies.placed_plan import Mix
 from serving.policies.prompt_load import PromptLoad
 
 ROUNDS = 6
@@ -48,6 +49,19 @@ class TokenCost(NamedTuple):
 
     whole: float
     decoding: float
+
+
+class CostQuestion(NamedTuple):
+    """A batch as regret tells it apart: `decoding` sequences with `kv` buckets of the KV cache together, a `share` of
+    the slow tier's bandwidth, a `load` of prompts, and experts placed for a `mix` of topics, if they are. Costs are
+    joules if asked for `by_energy`, else seconds."""
+
+    decoding: int
+    kv: int
+    share: int
+    load: PromptLoad
+    by_energy: bool
+    mix: Mix | None
 
 
 def token_cost(prices: StepPrices, decoding: int, load: PromptLoad, drafting: bool) -> TokenCost:

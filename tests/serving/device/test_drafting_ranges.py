@@ -6,7 +6,7 @@ from device_model.step import StepPlan
 from serving.device.device_spec import DeviceSpec
 from serving.device.drafting_ranges import paying_ranges, told_drafting
 from serving.policies.hysteresis import LEAD
-from serving.policies.step_options import PLAIN
+from serving.policies.step_option import PLAIN
 from serving.scenario.scenario import Scenario
 from serving.simulation.simulator import Simulator
 from serving.types import Request

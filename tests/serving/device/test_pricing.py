@@ -24,7 +24,8 @@ from serving.device.slow_tier import SlowTier
 from serving.device.token_buffer import TokenBuffer
 from serving.device.traced_pricing import TracePricer, check_trace
 from serving.policies.modes import Modes
-from serving.policies.step_options import PLAIN, StepOptions
+from serving.policies.step_option import PLAIN
+from serving.policies.step_options import StepOptions
 from serving.scenario.scenario import BUNDLED_MODEL, Scenario
 from serving.scheduler.config import Limits
 from serving.scheduler.scheduler import Scheduler

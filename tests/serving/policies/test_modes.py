@@ -1,5 +1,6 @@
 """Which mode a batch gets under each policy, and does it waver?"""
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
@@ -11,7 +12,8 @@ from device_model.step import StepPlan
 from serving.device.mode_choice import ModeChoice
 from serving.policies.modes import ENERGY, MARGIN, POLICIES, SPEED, Modes
 from serving.policies.regrets import DecodeBatch
-from serving.policies.step_options import PLAIN, StepOptions
+from serving.policies.step_option import PLAIN, StepOption
+from serving.policies.step_options import StepOptions
 from serving.scenario.draft_depth import parse_depth
 from serving.scenario.scenario import Scenario, ScenarioError
 from serving.usage_error import UsageError
@@ -54,7 +56,7 @@ class Clocked:
 
 
 def modes(name: str, step_options: StepOptions = GLM, tau: int = 0, depth: str = "", objective: str = SPEED) -> Modes:
-    return ModeChoice(name, tau, parse_depth(depth), objective).modes(step_options)
+    return ModeChoice(name, tau, parse_depth(depth), objective).modes(step_options, step_options)
 
 
 def test_the_policies_are_the_files() -> None:
@@ -203,3 +205,27 @@ def test_a_device_in_another_condition_goes_on_in_its_mode_and_with_its_changes(
         wavering.append(depth > 0)
         at_s += 0.5
     assert sum(one != other for one, other in pairwise(wavering)) <= 4
+
+
+def test_what_a_token_costs_is_worked_out_once_for_all_devices_of_a_kind() -> None:
+    priced = list[StepPlan]()
+
+    class Counting(StepOptions):
+        def price(
+            self,
+            plan: StepPlan,
+            steps: int = 1,
+            ext_bytes_per_s: float | None = None,
+            depths: Sequence[int] = (PLAIN,),
+        ) -> list[StepOption]:
+            priced.append(plan)
+            return super().price(plan, steps, ext_bytes_per_s, depths)
+
+    model = Counting(QWEN.device)
+    batches = [DecodeBatch(decoding, 1024 * decoding, 0, 0.0, model.device.ext_bytes_per_s) for decoding in (2, 8)]
+    verdicts, asked = [], []
+    for device in (modes("tau", model), modes("tau", model)):
+        verdicts.append([device.candidates(batch)[1] for batch in batches])
+        asked.append(len(priced))
+    assert 0 < asked[0] == asked[1]
+    assert verdicts[0] == verdicts[1]

@@ -17,7 +17,8 @@ from serving.device.device_spec import USAGE, DeviceSpec
 from serving.device.pricing import ModelPricer
 from serving.policies.modes import Modes
 from serving.policies.placement import ALWAYS, HOT, OWN_SWAP, PAYS, TOPIC, ExpertPlacement
-from serving.policies.step_options import PLAIN, StepOptions
+from serving.policies.step_option import PLAIN
+from serving.policies.step_options import StepOptions
 from serving.scenario.fleet import Member
 from serving.scenario.scenario import BUNDLED_MODEL, Scenario
 from serving.simulation.simulator import Simulator

@@ -7,7 +7,8 @@ import pytest
 from device_model.load import load_device
 from device_model.step import DraftShape, StepPlan
 from serving.device.device_spec import DeviceSpec
-from serving.policies.step_options import PLAIN, StepOptions
+from serving.policies.step_option import PLAIN
+from serving.policies.step_options import StepOptions
 from serving.policies.tree_choice import BUDGETS, WIDTHS, TreeChoice
 from serving.scenario.scenario import Scenario
 from serving.simulation.simulator import Simulator
@@ -95,7 +96,7 @@ def test_what_is_no_tree_is_refused(keys: dict[str, int]) -> None:
     scenario = Scenario(**keys)
     spec = DeviceSpec.of(scenario, scenario.members[0])
     with pytest.raises(UsageError, match="make no tree"):
-        spec.mode_choice.modes(spec.load())
+        spec.mode_choice.modes(spec.load(), spec.load())
 
 
 def test_auto_drafts_at_least_as_fast_as_the_calibrated_tree() -> None:

@@ -25,7 +25,9 @@ from serving.cluster.streams.sockets import Address
 from serving.cluster.supervision.deaths import StateLost
 from serving.device.device_models import DeviceModels
 from serving.device.device_spec import DeviceSpec
-from serving.policies.step_options import PLAIN, StepOption
+from serving.policies.prompt_load import PromptLoad
+from serving.policies.step_option import PLAIN, StepOption
+from serving.policies.turnover import CostQuestion
 from serving.scenario.fleet import Member
 from serving.scenario.scenario import Scenario
 from serving.scheduler.config import Limits, SchedulerRules
@@ -144,11 +146,15 @@ def spec(draft: str = "elastic") -> DeviceSpec:
 
 def test_the_device_model_says_the_same_from_afar(actor: Actor) -> None:
     models = DeviceModels([spec()])
-    actor.live(models.price, models.move, models.swap)
+    actor.live(models.price, models.move, models.swap, models.token_costs)
     remote, local = RemoteModel(RpcClient(actor), spec()), spec().load()
     plan, depths = StepPlan.of((1, 100), (1, 2000), (64, 0)), (PLAIN, local.calibrated)
     assert remote.price(plan, 3, None, depths) == local.price(plan, 3, None, depths)
     assert remote.move(100, 7, 1e9) == local.move(100, 7, 1e9)
+    load = PromptLoad(64.0, 1.5, 128.0, 256.0, 512.0, 16, True)
+    for by_energy in (False, True):
+        question = CostQuestion(8, 4, 7, load, by_energy, None)
+        assert remote.token_costs((local.calibrated,), question) == local.token_costs((local.calibrated,), question)
 
 
 def test_a_scheduler_from_afar_forgets_what_it_is_not_told_again(actor: Actor) -> None:
