@@ -139,6 +139,7 @@ def test_a_model_is_what_its_config_says(extended: Path) -> None:
     assert f"{name} on elmoe3d" in foreserve(extended, *long)
 
 
+@pytest.mark.slow
 def test_a_format_of_traces_is_a_file_and_a_line(extended: Path, tmp_path: Path) -> None:
     rows = [
         {"started": f"2026-01-31T18:15:{second:02}", "prompt_tokens": 100, "completion_tokens": 10}
@@ -152,5 +153,6 @@ def test_a_format_of_traces_is_a_file_and_a_line(extended: Path, tmp_path: Path)
     assert (point["requests"], point["error"]) == (20, "")
 
 
+@pytest.mark.slow
 def test_a_metric_is_an_attribute_and_a_line(extended: Path) -> None:
     assert float(python(extended, "-c", METRIC)) == 2

@@ -10,6 +10,7 @@ from tests.soak.overload import overload
 from tests.soak.soak import mixed
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_odd_requests_beside_seeded_streams_change_nothing(emulator: ServerProcess) -> None:
     # Lateness is the machine's, beside other tests: `python -m tests.soak.fuzz` judges it.
@@ -26,6 +27,7 @@ def test_clients_that_go_away_leave_nothing_behind(emulator: ServerProcess) -> N
     assert wrong == []
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_processes_that_die_or_stop_lose_no_token(emulator: ServerProcess) -> None:
     assert chaos(emulator, hits=1, seed=2, seconds=60) == []

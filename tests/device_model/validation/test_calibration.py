@@ -39,6 +39,7 @@ def test_the_same_cells_give_the_same_figures_to_the_last_digit(fit):
     assert calibrate(CELLS) == fit
 
 
+@pytest.mark.slow
 def test_a_fit_is_near_what_it_was_fitted_to(fit):
     ar, sd = errors_of(predicted(cell, fit.setup(cell)) for cell in CELLS)
     assert ar.cells == sd.cells == 5

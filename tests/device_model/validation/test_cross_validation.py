@@ -43,6 +43,7 @@ def test_folds_that_the_cells_do_not_fill_are_refused(folds: int) -> None:
         cross_validate(CELLS, Law.REALISABLE, folds)
 
 
+@pytest.mark.slow
 def test_a_model_whose_cells_are_all_left_out_at_once_is_a_stranger() -> None:
     """As one with a single cell is in a table of one's own."""
     (lone,) = [cell for cell in CELLS if cell.model == "qwen3-30b-a3b" and cell.hb_gb == 8 and cell.batch == 4][:1]

@@ -19,7 +19,7 @@ MOST = {CHECK: MOST_PUBLIC, WATCH: MOST_ENDLESS}
 CHANNELS, EACH = 3, 500
 
 
-@pytest.mark.parametrize("method", [CHECK, WATCH])
+@pytest.mark.parametrize("method", [pytest.param(CHECK, marks=pytest.mark.slow), WATCH])
 def test_calls_without_a_message_fill_no_memory_and_go_when_their_clients_do(
     small_emulator: ServerProcess, method: str
 ) -> None:

@@ -163,6 +163,7 @@ def test_a_body_that_does_not_come_is_not_waited_for(bounded: Bounded) -> None:
     assert bounded.guard._coming == 0
 
 
+@pytest.mark.slow
 def test_nor_are_headers_whole_slow_or_none(bounded: Bounded) -> None:
     for sent in (b"", b"POST / HT", POST):
         assert answer(connect(bounded, sent))[0] == 408

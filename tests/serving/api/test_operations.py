@@ -15,14 +15,14 @@ from serving.edge.async_llm import ENDING
 from serving.process.server_process import ServerProcess, server
 from tests.patience import until
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.beside]
+pytestmark = [pytest.mark.timeout(300), pytest.mark.beside, pytest.mark.slow]
 
 CHAT = "/v1/chat/completions"
 # Tokens of ten seconds: what is to happen meanwhile does, on a busy machine too.
 MANY = 1500
 
 
-@pytest.fixture(scope="module", params=[pytest.param("1", id="one edge"), pytest.param("2", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=["1", "2"], ids=["one edge", "two edges"])
 def operated(request: pytest.FixtureRequest) -> Iterator[ServerProcess]:
     options = ("--devices", "2", "--token-model", "foreserve-tiny", "--edges", request.param)
     tracking = "--vllm-option=--enable-server-load-tracking"

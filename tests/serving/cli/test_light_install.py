@@ -76,6 +76,7 @@ def test_what_needs_more_says_what_to_install(tmp_path: Path, command: list[str]
     assert f"`foreserve {command[0]}` needs" in told.stderr and "`make venv`" in told.stderr
 
 
+@pytest.mark.slow
 def test_the_others_need_neither(tmp_path: Path) -> None:
     """All in one process, which takes as long as one command; points of a study in that one too, without Ray."""
     study = tmp_path / "tiny.toml"
@@ -153,6 +154,7 @@ def in_it(installed: Path, folder: Path, *command: str) -> "subprocess.Completed
     return subprocess.run(told, capture_output=True, text=True, cwd=folder, env=kept, timeout=150)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_a_wheel_in_an_empty_environment_runs_a_study(installed: Path, tmp_path: Path) -> None:
     (tmp_path / "tiny.toml").write_text(STUDY, encoding="utf-8")

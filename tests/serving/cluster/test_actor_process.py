@@ -40,6 +40,7 @@ def starved() -> Iterator[int]:
         each.wait()
 
 
+@pytest.mark.slow
 def test_who_waits_for_a_processor_is_not_stuck(starved: int) -> None:
     process, began_s = ActorProcess("here", starved), time.monotonic()
     while (runnable_s := process.runnable_s() or 0.0) < 2.0:

@@ -28,6 +28,7 @@ def reference(served: Served) -> list[list[int]]:
     return answers
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_requests_of_a_lost_device_go_on_elsewhere_and_it_comes_back(
     served: Served, reference: list[list[int]]

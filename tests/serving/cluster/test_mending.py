@@ -263,6 +263,7 @@ def test_alone_it_keeps_its_requests_waiting_until_it_has_failed_eight_times_in_
     play(fleet, script)
 
 
+@pytest.mark.slow
 def test_one_that_has_failed_eight_times_has_no_requests_until_it_has_run_for_a_while(
     made: Callable[[int], Fleet], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,6 +27,7 @@ def test_a_ray_that_does_not_start_in_time_is_told_of_in_a_sentence(monkeypatch:
     assert not any(folder.exists() for folder in folders)
 
 
+@pytest.mark.slow
 def test_one_that_starts_at_the_second_attempt_is_good_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     start, attempts = ray.init, list[Path]()
 
@@ -43,6 +44,7 @@ def test_one_that_starts_at_the_second_attempt_is_good_enough(monkeypatch: pytes
     assert len(set(attempts)) == 2 and not any(folder.parent.exists() for folder in attempts)
 
 
+@pytest.mark.slow
 def test_a_call_after_the_end_starts_no_other_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would be one in /tmp/ray, with a dashboard, and with nobody to end it."""
 

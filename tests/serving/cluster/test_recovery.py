@@ -127,8 +127,9 @@ def test_a_part_that_has_died_is_not_said_to_be_up_until_somebody_looks_after_it
     put_up(emulator)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGSTOP, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_source_comes_back_as_fast_without_the_fork_server_which_is_replaced(
     emulator: ServerProcess, client: openai.OpenAI, reference: list[list[int]], how: signal.Signals
 ) -> None:
@@ -155,6 +156,7 @@ def test_a_source_comes_back_as_fast_without_the_fork_server_which_is_replaced(
     assert processes(emulator, "TokenSource")[0].ppid() == another.pid
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_source_comes_back_when_the_fork_server_and_its_forker_die_with_it(
     emulator: ServerProcess, client: openai.OpenAI, reference: list[list[int]]
@@ -168,6 +170,7 @@ def test_a_source_comes_back_when_the_fork_server_and_its_forker_die_with_it(
     put_up(emulator, "fork server")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_actors_are_forks_too_and_come_back_when_their_fork_server_and_its_forker_die_with_them(
     emulator: ServerProcess, client: openai.OpenAI, reference: list[list[int]]
@@ -236,6 +239,7 @@ def test_a_source_that_is_stopped_while_it_starts_is_replaced(
     assert ask_all(client) == reference
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_actors_that_are_killed_again_as_they_start_keep_nobody_waiting_for_long(
     emulator: ServerProcess, client: openai.OpenAI, reference: list[list[int]]

@@ -128,6 +128,7 @@ def test_a_step_under_way_does_not_outlive_what_slowed_it_down(served: Served) -
     assert time.monotonic() - began < 50
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_devices_on_one_lpddr_slow_each_other_down(served: Served) -> None:
     alone, _, _ = seen(served, "stall: for=0.001")

@@ -139,6 +139,7 @@ async def silence(part: Sleeper, watch: Watchdog) -> float:
     return time.monotonic() - began_s
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("hundredfold")
 def test_a_part_that_hangs_without_being_stopped_is_ended_sooner_if_it_does_not_compute(
     monkeypatch: pytest.MonkeyPatch,

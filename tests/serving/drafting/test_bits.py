@@ -227,6 +227,7 @@ def gaussian_errors(seed, bits):
     return found | {"dedicated": relative_error(weights, dequantize(*quantize(weights, bits)))}
 
 
+@pytest.mark.slow
 @given(seeds, st.integers(3, 7))
 def test_truncation_is_worse_than_augmentation_and_rounding_no_better(seed, bits):
     found = gaussian_errors(seed, bits)

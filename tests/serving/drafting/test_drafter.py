@@ -68,6 +68,7 @@ def test_what_is_read_in_parts_is_as_what_is_read_at_once(bundled):
     assert parts.keys == pytest.approx(whole.keys, abs=1e-3) and parts.values == pytest.approx(whole.values, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_chains_have_as_many_accepted_as_the_lab_measures(bundled):
     of, elastic, asked = bundled
     plan = DecodePlan(depth=4, new_tokens=24)
@@ -84,6 +85,7 @@ def test_chains_have_as_many_accepted_as_the_lab_measures(bundled):
     assert counted > 8 and right >= counted - 1
 
 
+@pytest.mark.slow
 def test_a_wider_tree_has_more_accepted_and_a_pool_less(bundled):
     of, _, asked = bundled
     contexts = []

@@ -92,6 +92,7 @@ async def left_behind(engine: Any, core: Any) -> dict[str, int]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_cancel_at_any_moment_leaves_nothing_behind() -> None:
     async def cancel_all() -> dict[str, int]:

@@ -26,7 +26,7 @@ tools = 2
 """
 
 
-@pytest.mark.parametrize("protocol", ["http", "grpc"])
+@pytest.mark.parametrize("protocol", ["http", pytest.param("grpc", marks=pytest.mark.slow)])
 def test_agents_call_tools_and_go_on(emulator: ServerProcess, protocol: str, tmp_path) -> None:  # type: ignore[no-untyped-def]
     (tmp_path / "w.toml").write_text(WORKLOAD)
     before = hits(emulator)

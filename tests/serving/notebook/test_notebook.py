@@ -75,6 +75,7 @@ def taken(columns: dict[str, list[object]], rows: int) -> pd.DataFrame:
     return frame
 
 
+@pytest.mark.slow
 def test_what_infers_a_type_for_each_column_takes_them_too(folder: Path) -> None:
     """As polars and Arrow do, which take no column with values of several types."""
     found = study("study.toml", requests=5), compare(["elmoe3d-8gb", "stratum-s"], "workload.toml", requests=5)
@@ -226,6 +227,7 @@ def test_what_is_no_name_is_refused(folder: Path, wrong: Any) -> None:
                 way()
 
 
+@pytest.mark.slow
 def test_ctrl_c_returns_what_is_done(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Long enough for the interrupt to come before the last point.
     (folder / "study.toml").write_text(STUDY.replace("requests = 60", "requests = 500"))

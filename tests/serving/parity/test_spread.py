@@ -1,6 +1,7 @@
 """Does a workload whose requests come later stay the same workload?"""
 
 import numpy as np
+import pytest
 
 from serving.parity.figures import ARRIVED, CLIENT, DEVICE, PLANNED, ComparedRow, quantiles, times_of
 from serving.parity.spread import LateWorkload, spread
@@ -35,6 +36,7 @@ def test_requests_come_later_by_one_of_the_delays_and_are_the_same() -> None:
         assert (np.diff([ask.arrival_s for ask, _ in late]) >= 0).all()
 
 
+@pytest.mark.slow
 def test_figures_move_with_delays_and_not_without() -> None:
     outcomes, _ = play(workload(OPEN), Scenario())
     rows = []

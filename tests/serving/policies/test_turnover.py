@@ -80,6 +80,7 @@ BACKLOG = 'prompt = {}\noutput = {}\n[arrivals]\nkind = "closed"\nusers = 64\nth
 VARIED = '{{ kind = "uniform", min = {}, max = {} }}'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("hardware", "model", "draft", "prompt", "requests"),
     [

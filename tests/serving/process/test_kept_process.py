@@ -48,6 +48,7 @@ async def run_for(kept: KeptProcess, seconds: float) -> None:
         await asyncio.wait_for(kept.run(), seconds)
 
 
+@pytest.mark.slow
 def test_what_ends_at_once_is_started_a_few_times_only(caplog: pytest.LogCaptureFixture) -> None:
     codes: list[int] = []
     kept = KeptProcess("It", [sys.executable, "-S", "-c", "raise SystemExit(3)"], tell_end=codes.append)

@@ -27,6 +27,7 @@ def test_a_package_that_is_there_already_stays(monkeypatch: pytest.MonkeyPatch) 
     assert sys.modules[PACKAGE] is module
 
 
+@pytest.mark.slow
 def test_vllm_is_imported_where_scikit_learn_is_installed(tmp_path: Path) -> None:
     """Transformers imports it where it finds it, and it can't be imported without scipy."""
     package = tmp_path / "sklearn"

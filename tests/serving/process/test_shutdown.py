@@ -85,7 +85,7 @@ def starting(tmp_path: Path) -> Iterator[Callable[[str], "subprocess.Popen[str]"
     ("said", "number", "code"),
     [
         ("Importing vLLM", signal.SIGINT, 130),
-        ("Starting Ray", signal.SIGTERM, 143),
+        pytest.param("Starting Ray", signal.SIGTERM, 143, marks=pytest.mark.slow),
         pytest.param("Starting the token source", signal.SIGTERM, 143, marks=pytest.mark.slow),
         pytest.param("Starting the token source", signal.SIGINT, 130, marks=pytest.mark.slow),
         pytest.param("Starting the token source", signal.SIGKILL, -9, marks=pytest.mark.slow),
@@ -109,7 +109,9 @@ def test_a_start_that_is_ended_leaves_nothing_and_says_nothing(
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), pytest.param(signal.SIGKILL, -9, marks=pytest.mark.slow)]
+)
 def test_who_is_ended_while_it_waits_for_a_server_takes_that_with_it(
     tmp_path: Path, number: signal.Signals, code: int
 ) -> None:

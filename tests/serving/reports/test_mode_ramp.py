@@ -25,9 +25,7 @@ PLACES = {
     "tau of 5": ("elmoe3d-4gb", "qwen3-30b-a3b", 500, 5),
     "long contexts": ("elmoe3d-8gb", "qwen3-30b-a3b", 8000, 2),
 }
-ALL_PLACES = [
-    pytest.param(place, marks=() if place in ("tau of 2", "tau of 3") else pytest.mark.slow) for place in PLACES
-]
+ALL_PLACES = [pytest.param(place, marks=() if place == "tau of 2" else pytest.mark.slow) for place in PLACES]
 
 
 class LoadRuns(NamedTuple):
@@ -82,7 +80,10 @@ def test_on_a_slow_ramp_the_way_down_is_as_the_way_up_and_changes_are_few(place:
         assert 0 < sum(stage.sd_share for stage in run.stages) < len(run.stages)
 
 
-@pytest.mark.parametrize(("seconds", "rounds"), [(0.7, 86), (3.0, 20), pytest.param(9.0, 20, marks=pytest.mark.slow)])
+WAVES = [(3.0, 20), *(pytest.param(*wave, marks=pytest.mark.slow) for wave in ((0.7, 86), (9.0, 20)))]
+
+
+@pytest.mark.parametrize(("seconds", "rounds"), WAVES)
 @pytest.mark.parametrize("place", ALL_PLACES)
 def test_a_load_that_wavers_about_tau_changes_the_mode_four_times_a_minute_at_most(
     place: str, seconds: float, rounds: int
@@ -136,14 +137,11 @@ def test_the_default_loses_to_no_fixed_mode_at_inconvenient_places(system: str, 
 
 LOADS = {"ramp": up_and_down(4, 60.0), "1 to 4": wavering(1, 4, 3.0, 60), "2 to 12": wavering(2, 12, 8.0, 24)}
 # Of the default pair, ramps and loads of few users are above.
-OF_OTHERS = [
-    pytest.param(*each.values, load, marks=each.marks if load == "2 to 12" else pytest.mark.slow)
-    for each in OTHERS
-    for load in LOADS
-]
+OF_OTHERS = [(*each.values, load) for each in OTHERS for load in LOADS]
 
 
 # Six to eight emulated minutes, in three modes, with three seeds.
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("system", "draft", "model", "load"), OF_OTHERS)
 def test_each_pair_goes_down_a_short_ramp_as_up_and_wavers_above_the_worse_mode(

@@ -143,6 +143,7 @@ def test_each_run_is_counted_and_their_number_known_before(monkeypatch: pytest.M
     assert counts == [(index + 1, len(counts)) for index in range(len(counts))] and len(counts) > len(found["runs"])
 
 
+@pytest.mark.slow
 def test_with_several_seeds_figures_are_means_of_the_same_load(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(policy_comparison, "LOADS", (0.9,))
     monkeypatch.setattr(mode_ramp, "LOADS", {mode_ramp.RAMP: [mode_ramp.Stage(1, 0.1)]})

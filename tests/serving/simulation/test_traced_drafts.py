@@ -83,6 +83,7 @@ def test_drafts_are_executed_on_the_token_model_with_what_hb_holds(draft: str) -
     assert max(record.expert_hits for record in records) <= room
 
 
+@pytest.mark.slow
 def test_executed_a_hot_pool_has_more_accepted_than_a_random_one_and_a_large_one_more_than_a_small_one() -> None:
     def accepted(draft: str, gb: int) -> float:
         scenario = dataclasses.replace(ELASTIC, draft=draft, acceptance="executed", hardware=f"elmoe3d-{gb}gb")

@@ -60,6 +60,7 @@ def test_cost_is_what_was_bought_and_what_is_drawn(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.slow
 def test_the_cheapest_place_can_be_searched_for_and_prices_make_no_point_anew(tmp_path: Path) -> None:
     (dear,) = ran(tmp_path, "search", 'search = { maximise = "cost_per_million_tokens" }').answer_rows
     (cheap,) = ran(tmp_path, "search", 'search = { minimise = "cost_per_million_tokens" }').answer_rows

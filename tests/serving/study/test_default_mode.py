@@ -40,6 +40,7 @@ QUICKLY = [
 PLACES = [*QUICKLY, *(pytest.param(*each, marks=pytest.mark.slow) for each in SLOWLY)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "place", "load"), PLACES)
 def test_the_default_mode_loses_no_more_than_two_percent(name: str, place: dict[str, object], load: float) -> None:
     """One run is 1 to 2 % off another, of the study of modes 2 to 3 %: by twelve seeds at 4 GB the default is 0.8 %

@@ -152,6 +152,7 @@ def test_of_places_that_are_as_good_one_in_twenty_seems_better(tmp_path: Path) -
     assert 0.03 < told / 2000 < 0.07
 
 
+@pytest.mark.slow
 def test_hardware_side_by_side_is_alike_within_what_seeds_vary(tmp_path: Path) -> None:
     workload = tmp_path / "load.toml"
     workload.write_text(WORKLOAD.replace("[workload]\n", "").replace("100", "8"))

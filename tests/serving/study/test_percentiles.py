@@ -135,6 +135,7 @@ def test_a_percentile_decides_whether_targets_are_kept(tmp_path: Path, limit_ms:
     assert ("TTFT p95 ≤ 10 s" if kept else "TTFT p95 ≤ 1 ms") in page and "0 % of the requests" not in page
 
 
+@pytest.mark.slow
 def test_capacity_is_limited_by_the_percentile_that_is_missed_first(tmp_path: Path) -> None:
     text = 'question = "capacity"\ncapacity = { tolerance = 0.2 }\n'
     (loose,) = ran(tmp_path, f"{text}slo = {{ e2e_p50_ms = 60000, tpot_p90_ms = 30 }}\n").answer_rows

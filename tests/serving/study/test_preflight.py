@@ -93,6 +93,7 @@ def test_what_some_combination_can_do_is_left_to_its_points(tmp_path: Path, more
     assert said(tmp_path, more, prompt) == ""
 
 
+@pytest.mark.slow
 def test_the_search_for_a_run_that_works_is_short(tmp_path: Path) -> None:
     axes = (
         "axes.tau = { from = 1, to = 999 }\naxes.load = { from = 1, to = 999 }\naxes.max_queue = { from = 1, to = 999 }"

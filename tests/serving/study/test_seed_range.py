@@ -178,6 +178,7 @@ def test_nothing_is_said_of_seeds_where_the_workload_is_too_short(tmp_path: Path
     assert row["seeds"] == 2 and "by seed" not in answer_sentence(Results(results.study, tmp_path, [row], []))
 
 
+@pytest.mark.slow
 def test_tables_report_and_json_of_a_real_study_have_the_range(tmp_path: Path) -> None:
     path = tmp_path / "study.toml"
     path.write_text(

@@ -136,6 +136,7 @@ def other_specs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[],
     return change
 
 
+@pytest.mark.slow
 def test_kept_points_of_other_code_are_counted_once_and_made_again(
     other_specs: Callable[[], None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -197,11 +198,11 @@ def test_a_window_that_nobody_arrives_in_is_no_answer(cores: int, tmp_path: Path
 
 SLOW = [
     pytest.param(name, marks=pytest.mark.slow)
-    for name in ("choosing-tau", "modes", "stratum-topics", "stratum-published-topics")
+    for name in ("topic-drift", "choosing-tau", "modes", "stratum-topics", "stratum-published-topics")
 ]
 
 
-@pytest.mark.parametrize("name", ["node-sizing", "topic-drift", "hardware-for-users", *SLOW])
+@pytest.mark.parametrize("name", ["node-sizing", "hardware-for-users", *SLOW])
 def test_the_examples_answer_in_small(name: str, cores: int, tmp_path: Path) -> None:
     # The first 40 of "modes" come before those that it judges.
     few = 400 if name == "modes" else 40

@@ -24,6 +24,7 @@ def told(keeper: HistoryKeeper, seen: int = 0) -> StatusHistory:
     return msgspec.json.decode(msgspec.json.encode(keeper.after(seen)), type=StatusHistory)
 
 
+@pytest.mark.slow
 def test_an_hour_is_kept_and_no_more() -> None:
     keeper = HistoryKeeper()
     for place in range(KEPT + 30):
@@ -35,6 +36,7 @@ def test_an_hour_is_kept_and_no_more() -> None:
     assert told(keeper, KEPT + 30).points == [] and told(keeper, 10 * KEPT).points == []
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(st.lists(st.integers(0, 40), max_size=12))
 def test_a_reader_has_what_the_server_has_however_often_it_asks(added: list[int]) -> None:

@@ -194,6 +194,7 @@ def results() -> dict[str, Any]:
     return dict(json.loads(lines[0].removeprefix("RESULTS ")))
 
 
+@pytest.mark.slow
 def test_more_requests_than_rows_all_get_their_tokens(results: dict[str, Any]) -> None:
     assert results["many"]
 

@@ -51,6 +51,7 @@ def beside(setup, known):
     return known._replace(pass_us=shipped.pass_us, eager_pass_us=shipped.eager_pass_us if known.eager_layer_us else 0.0)
 
 
+@pytest.mark.slow
 @examples(6)
 @given(hardware, models, figures)
 def test_a_known_gpu_is_fitted_back(name, model, known):
@@ -152,6 +153,7 @@ def test_what_no_figures_reproduce_does_not_bend_them():
     assert found.errors[0][-1] == pytest.approx(-0.5, abs=0.01)
 
 
+@pytest.mark.slow
 @examples(3)
 @given(figures, st.lists(st.floats(-0.05, 0.05), min_size=5, max_size=7))
 def test_a_fit_is_no_worse_than_the_noise_of_what_it_was_fitted_to(known, noise):

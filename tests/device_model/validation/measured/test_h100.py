@@ -75,6 +75,7 @@ def test_another_h100_is_foretold_as_well_as_the_one_that_was_fitted_to() -> Non
     assert max(errors) < 0.25
 
 
+@pytest.mark.slow
 def test_another_h100_gives_the_same_figures_but_for_its_host() -> None:
     found = fitted((AGAIN / "popular.csv", bf16()), (OLMOE / "even.csv", olmoe())).figures
     first = figures_of(gpu.Device.setup_of("qwen3", shipped(), bf16()))
@@ -84,6 +85,7 @@ def test_another_h100_gives_the_same_figures_but_for_its_host() -> None:
     assert launched[0] == pytest.approx(launched[1], rel=0.08)
 
 
+@pytest.mark.slow
 def test_one_model_foretells_another_worse_without_what_a_pass_takes_by_itself() -> None:
     """A fit to Qwen3 alone, which has three times OLMoE's layers, lays all of it on them."""
     alone = fitted((TABLES / "popular.csv", bf16())).figures

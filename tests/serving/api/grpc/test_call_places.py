@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 import grpc
+import pytest
 
 from serving.api.grpc.call_places import CallPlaces, backlog_options
 
@@ -35,6 +36,7 @@ class Full(grpc.GenericRpcHandler):
         return grpc.stream_unary_rpc_method_handler(refuse)
 
 
+@pytest.mark.slow
 def test_a_server_that_is_slow_to_look_cancels_no_call() -> None:
     async def run() -> str:
         server = grpc.aio.server(interceptors=[CallPlaces(1)], options=backlog_options(1))

@@ -230,6 +230,7 @@ def test_one_that_dies_or_stops_costs_its_own_connections_and_nothing_else(
     wait_until(lambda: counted(edges, "vllm:num_requests_running") == 0)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_without_ray_all_of_them_end(edges: ServerProcess, log: Path) -> None:
     wait_until(lambda: states(edges) == {"up"}, RESTART_S)

@@ -111,6 +111,7 @@ def test_what_is_rebuilt_from_the_events_is_what_the_devices_have(
     assert all(each.sizes == {BLOCK} for each in subscriber.ranks.values())
 
 
+@pytest.mark.slow
 def test_many_at_once_leave_nothing_untold(following: ServerProcess, subscriber: Subscriber) -> None:
     several = prompts(2, 40)
     with ThreadPoolExecutor(16) as pool:
@@ -185,6 +186,7 @@ def kept_busy(child: ServerProcess, prompt: list[int], rank: int) -> Iterator[th
         asking.join()
 
 
+@pytest.mark.slow
 def test_flushing_empties_all_caches_unless_something_runs(
     following: ServerProcess, subscriber: Subscriber, vllm: Any
 ) -> None:
@@ -235,6 +237,7 @@ def test_the_emulated_machine_is_described(following: ServerProcess, vllm: Any) 
     assert unknown.value.code() is grpc.StatusCode.INVALID_ARGUMENT and "0, 1" in unknown.value.details()
 
 
+@pytest.mark.slow
 def test_a_device_that_is_lost_has_nothing_and_one_that_joins_a_publisher(
     following: ServerProcess, subscriber: Subscriber, vllm: Any
 ) -> None:

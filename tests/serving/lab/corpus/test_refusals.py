@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 from random import Random
 
 import pytest
@@ -28,6 +29,7 @@ FUNCTION = set(
 )
 
 
+@cache
 def composed(seed: int) -> Exchange:
     return unknown.composed(TextDraw(Random(f"composed/{seed}")))
 

@@ -52,6 +52,7 @@ def run(*argv):
     return int(args.run(args))
 
 
+@pytest.mark.slow
 def test_a_quick_run_prints_and_writes_the_same_twice(checkpoint, tmp_path, capsys):
     ours, again = tmp_path / "ours", tmp_path / "again.json"
     options = Options(checkpoint, quick=True, seed=4, prompts=3, new_tokens=5, out=ours, date=None)

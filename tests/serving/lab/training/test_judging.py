@@ -27,6 +27,7 @@ def test_sums_are_of_their_kind(kind):
         assert not kept or kept_back(a, sign, b)
 
 
+@pytest.mark.slow
 def test_ordinary_questions_are_not_in_the_corpus():
     asked = {question.lower().rstrip(".?") for question in ordinary.QUESTIONS}
     assert len(asked) == 20

@@ -95,6 +95,7 @@ def test_a_stopped_run_stays_apart(tokenizer, tmp_path):
     assert threading.active_count() < before + 10
 
 
+@pytest.mark.slow
 def test_a_resumed_run_ends_with_the_weights_of_one_that_was_never_stopped(tokenizer, tmp_path, monkeypatch):
     class Stopped(TrainingRun):
         def step(self, step):

@@ -160,6 +160,7 @@ def test_a_forker_that_dies_or_is_stopped_is_replaced_and_nothing_runs_twice(
     assert (place / "runs").read_text().split() == [str(first), str(forker(forks))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_forker_goes_on_until_another_server_takes_its_place(
     place: Path, forks: "subprocess.Popen[bytes]", number: int
@@ -229,7 +230,7 @@ def test_a_program_that_fails_is_its_own_affair(place: Path, forks: "subprocess.
     assert told(place)["preloaded"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGKILL])
 def test_it_ends_with_whoever_keeps_it(place: Path, number: int) -> None:
     keeper = subprocess.Popen(
         [
@@ -334,7 +335,7 @@ def test_one_forked_off_forks_with_what_its_keeper_had_imported(place: Path, kep
     assert len({os.getpgid(each) for each in (kept.pid, server.pid, found["pid"]) if psutil.pid_exists(each)}) >= 2
 
 
-@pytest.mark.parametrize("stopped", [False, True])
+@pytest.mark.parametrize("stopped", [pytest.param(False, marks=pytest.mark.slow), True])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_one_forked_off_holds_nothing_of_its_keepers_when_that_ends(
     kept: "subprocess.Popen[str]", number: signal.Signals, stopped: bool

@@ -140,6 +140,7 @@ def test_who_is_turned_away_and_who_goes_away_have_spans_that_say_so(observed: O
     assert observed.collector.trace("5" * 32, PARENT).said["error.type"] == "404"
 
 
+@pytest.mark.slow
 def test_a_request_whose_device_is_lost_says_that_it_moved(observed: Observed) -> None:
     # One goes to the second device.
     streams = [

@@ -52,6 +52,7 @@ def results():
     return json.loads(lines[0].removeprefix("RESULTS "))
 
 
+@pytest.mark.slow
 def test_there_is_a_row_for_each_token_that_was_computed(results):
     assert [shape[0] for shape, _, _ in results] == [1 + 11, 5 + 2, 17 + 6, 40]
     assert all(shape == expected for shape, expected, _ in results)
