@@ -29,7 +29,7 @@ settings.register_profile(
     print_blob=True,
     database=DirectoryBasedExampleDatabase(".hypothesis/examples"),
 )
-settings.register_profile("fixed", deadline=None, derandomize=True, max_examples=100, database=None)
+settings.register_profile("fixed", deadline=None, derandomize=True, max_examples=50, database=None)
 settings.load_profile("fixed")
 
 # What a package of vLLM's does to the root logger when it is first imported is not to silence ours.

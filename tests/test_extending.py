@@ -99,6 +99,7 @@ def test_hardware_names_the_system_that_it_brings(extended: Path) -> None:
     assert entry["system"] == "fused" and "olmoe-1b-7b" in entry["models"]
 
 
+@pytest.mark.slow
 def test_policies_are_a_file_each_and_do_something(extended: Path, tmp_path: Path) -> None:
     study = tmp_path / "own.toml"
     study.write_text(STUDY, encoding="utf-8")

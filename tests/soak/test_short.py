@@ -17,6 +17,7 @@ def test_odd_requests_beside_seeded_streams_change_nothing(emulator: ServerProce
     assert fuzz(emulator, http=80, grpc=60, seed=0, again=0) == []
 
 
+@pytest.mark.slow
 def test_clients_beyond_the_queue_are_told_when_to_come_back_and_nothing_else(emulator: ServerProcess) -> None:
     assert overload(emulator, seconds=2, places=QUEUE, factor=3) == []
 

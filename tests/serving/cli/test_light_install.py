@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 # Hides what a light install does not have, in this process and in all that it starts.
 HIDE = """
@@ -76,7 +78,6 @@ def test_what_needs_more_says_what_to_install(tmp_path: Path, command: list[str]
     assert f"`foreserve {command[0]}` needs" in told.stderr and "`make venv`" in told.stderr
 
 
-@pytest.mark.slow
 def test_the_others_need_neither(tmp_path: Path) -> None:
     """All in one process, which takes as long as one command; points of a study in that one too, without Ray."""
     study = tmp_path / "tiny.toml"
@@ -154,7 +155,6 @@ def in_it(installed: Path, folder: Path, *command: str) -> "subprocess.Completed
     return subprocess.run(told, capture_output=True, text=True, cwd=folder, env=kept, timeout=150)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_a_wheel_in_an_empty_environment_runs_a_study(installed: Path, tmp_path: Path) -> None:
     (tmp_path / "tiny.toml").write_text(STUDY, encoding="utf-8")

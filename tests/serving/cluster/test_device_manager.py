@@ -78,6 +78,7 @@ def test_requests_of_a_device_that_does_not_come_back_go_on_elsewhere(
     assert served.ask_all(tokens=TOKENS) == [answer[:TOKENS] for answer in reference]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_device_joins_takes_requests_drains_and_is_gone(served: Served, reference: list[list[int]]) -> None:
     answer = served.http.post("/devices", json={"device": "elmoe3d-4gb"})

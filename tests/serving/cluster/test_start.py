@@ -25,10 +25,9 @@ from tests.serving.forks import is_named
 TINY = ("--token-model", "foreserve-tiny")
 STOP, KILL = signal.SIGSTOP, signal.SIGKILL
 HITS = [
-    ("ray::TokenSource", STOP),
-    *(pytest.param(kind, STOP, marks=pytest.mark.slow) for kind in (FORK_SERVER, ACTOR_FORKS, EDGE)),
-    *(pytest.param(f"ray::{kind}", STOP, marks=pytest.mark.slow) for kind in ("HbXpu", "SchedulerActor", "LpddrActor")),
-    *(pytest.param(kind, KILL, marks=pytest.mark.slow) for kind in ("ray::TokenSource", "ray::HbXpu", EDGE)),
+    *((kind, STOP) for kind in (FORK_SERVER, ACTOR_FORKS, EDGE)),
+    *((f"ray::{kind}", STOP) for kind in ("TokenSource", "HbXpu", "SchedulerActor", "LpddrActor")),
+    *((kind, KILL) for kind in ("ray::TokenSource", "ray::HbXpu", EDGE)),
 ]
 
 
@@ -58,6 +57,7 @@ def hitting(kind: str, how: signal.Signals, instead: str = "") -> Iterator[list[
         looking.join()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize(("kind", "how"), HITS)
 def test_a_server_is_ready_though_a_part_is_hit_while_it_starts(kind: str, how: signal.Signals, tmp_path: Path) -> None:

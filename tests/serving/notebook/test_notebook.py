@@ -110,6 +110,7 @@ def test_a_study_that_was_read_before_has_as_few_requests_as_are_asked_for(folde
     assert found.columns == study("study.toml", requests=5).columns
 
 
+@pytest.mark.slow
 def test_a_study_of_modes_has_a_verdict_on_them(folder: Path) -> None:
     (folder / "study.toml").write_text(STUDY.replace("tau = [2, 4]", 'mode = ["fixed-ar", "fixed-sd"]'))
     found = study("study.toml", requests=20)

@@ -109,15 +109,11 @@ PAIRS = [
     *(("elmoe3d", draft) for draft in ("elastic", "eagle", "quant", "slm", "random")),
     *((system, draft) for system in systems_with_laws() if system != "elmoe3d" and (draft := own_draft(system))),
 ]
-DEFAULT = ("elastic", "qwen3-30b-a3b")
 SHAPES = ((2, 64), (16, 2000), (64, 500), (12, 8000), (3, 32_000))
-OTHERS = [
-    pytest.param(system, draft, model, marks=() if (draft, model) == DEFAULT else pytest.mark.slow)
-    for system, draft in PAIRS
-    for model in MODELS
-]
+OTHERS = [(system, draft, model) for system, draft in PAIRS for model in MODELS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("system", "draft", "model"), OTHERS)
 def test_the_default_loses_to_no_fixed_mode_at_inconvenient_places(system: str, draft: str, model: str) -> None:
     """Users and tokens of a prompt, on 4 and 8 GB in turn. A prompt of 32k takes seconds, and so does a step of a
@@ -137,7 +133,7 @@ def test_the_default_loses_to_no_fixed_mode_at_inconvenient_places(system: str, 
 
 LOADS = {"ramp": up_and_down(4, 60.0), "1 to 4": wavering(1, 4, 3.0, 60), "2 to 12": wavering(2, 12, 8.0, 24)}
 # Of the default pair, ramps and loads of few users are above.
-OF_OTHERS = [(*each.values, load) for each in OTHERS for load in LOADS]
+OF_OTHERS = [(*each, load) for each in OTHERS for load in LOADS]
 
 
 # Six to eight emulated minutes, in three modes, with three seeds.

@@ -100,6 +100,7 @@ def test_two_devices_in_virtual_time_serve_what_they_are_given() -> None:
     assert [each.tokens_s for each in by_itself] == [each.tokens_s for each in outcomes[::2]]
 
 
+@pytest.mark.slow
 def test_the_report_has_every_run_and_the_json_is_json(tmp_path, capsys, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(policy_comparison, "LOADS", (0.9,))
     brief = {mode_ramp.RAMP: mode_ramp.up_and_down(2, 3.0), mode_ramp.WAVERING: mode_ramp.wavering(1, 2, 2.0, 2)}

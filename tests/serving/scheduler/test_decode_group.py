@@ -64,6 +64,7 @@ def batches(scheduler: Scheduler, seed: int, drafts: bool, steps: int = 400) -> 
     return planned
 
 
+@pytest.mark.slow
 @examples(150)
 @given(
     seed=st.integers(0, 10**9),

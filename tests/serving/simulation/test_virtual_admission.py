@@ -69,6 +69,7 @@ def test_the_last_device_is_not_lost() -> None:
     assert any(record.device == 1 and 2 < record.start_s < 3 for record in records)
 
 
+@pytest.mark.slow
 @examples(8)
 @given(
     seed=st.integers(0, 10**6),

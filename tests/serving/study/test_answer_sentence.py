@@ -176,6 +176,7 @@ def test_no_capacity_is_told_of_a_workload_that_is_over_before_it_is_late(tmp_pa
     assert served and most / 1.1 < float(served[1]) <= float(f"{most:.3g}")
 
 
+@pytest.mark.slow
 def test_a_study_that_is_cut_ranks_nobody_by_what_it_is_too_short_to_tell(tmp_path: Path) -> None:
     path = tmp_path / "study.toml"
     path.write_text(TOO_SHORT.replace("[workload]", "axes.devices = [1, 2]\n[workload]"))
@@ -216,6 +217,7 @@ def test_the_front_is_of_those_who_serve_anybody_in_time(tmp_path: Path) -> None
     assert "stratum-s" in table and "elmoe3d-4gb" not in table
 
 
+@pytest.mark.slow
 def test_pictures_have_no_more_than_eight_lines_with_a_name_and_no_text_on_an_axis(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

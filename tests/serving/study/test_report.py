@@ -199,6 +199,7 @@ def test_a_run_without_a_request_fails_by_itself(tmp_path: Path) -> None:
     assert page_of(reported(tmp_path, f'question = "sweep"\n{SLO}[axes]\nload = [0.001]\n', workload)).titled == 0
 
 
+@pytest.mark.slow
 def test_of_many_combinations_some_are_told_apart_and_the_others_are_grey(tmp_path: Path) -> None:
     axes = "[axes]\ntau = [1, 2, 3, 4, 5, 6, 7, 8]\nload = [1, 2]\n"
     results = reported(tmp_path, f'question = "sweep"\n{SLO}{axes}', WORKLOAD.replace("25", "6"))

@@ -238,6 +238,7 @@ def command(workload: Path, tmp_path: Path) -> Callable[..., int]:
     return run
 
 
+@pytest.mark.slow
 def test_the_command_prints_json_and_writes_a_folder(
     command: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

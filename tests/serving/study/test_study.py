@@ -179,6 +179,7 @@ def test_a_point_of_many_requests_is_for_workers(requests: int, few: bool, tmp_p
     assert has_few(points_of(study, {"load": 1})[0]) == few
 
 
+@pytest.mark.slow
 def test_a_variant_that_is_as_the_baseline_is_once_as_good(cores: int, tmp_path: Path) -> None:
     same = SWEEP.replace('"sweep"', '"compare"').replace(FAILING, "")
     results = run_study(
@@ -198,11 +199,11 @@ def test_a_window_that_nobody_arrives_in_is_no_answer(cores: int, tmp_path: Path
 
 SLOW = [
     pytest.param(name, marks=pytest.mark.slow)
-    for name in ("topic-drift", "choosing-tau", "modes", "stratum-topics", "stratum-published-topics")
+    for name in ("node-sizing", "topic-drift", "choosing-tau", "modes", "stratum-topics", "stratum-published-topics")
 ]
 
 
-@pytest.mark.parametrize("name", ["node-sizing", "hardware-for-users", *SLOW])
+@pytest.mark.parametrize("name", ["hardware-for-users", *SLOW])
 def test_the_examples_answer_in_small(name: str, cores: int, tmp_path: Path) -> None:
     # The first 40 of "modes" come before those that it judges.
     few = 400 if name == "modes" else 40

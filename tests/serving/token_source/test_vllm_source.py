@@ -10,6 +10,8 @@ import pytest
 from serving.scenario.scenario import BUNDLED
 from serving.token_source.vllm_args import on_cpu
 
+pytestmark = pytest.mark.slow
+
 AHEAD, MOST_TOGETHER = 256, 8
 
 # In a process of its own: vLLM's settings are environment variables, and it keeps what it has initialised.
@@ -194,7 +196,6 @@ def results() -> dict[str, Any]:
     return dict(json.loads(lines[0].removeprefix("RESULTS ")))
 
 
-@pytest.mark.slow
 def test_more_requests_than_rows_all_get_their_tokens(results: dict[str, Any]) -> None:
     assert results["many"]
 

@@ -98,6 +98,7 @@ def test_noise_of_the_shortest_prompt_is_no_floor(seed):
     assert found.figures.eager_layer_us == 0 and "eager_layer_us" in found.kept
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["l40s", "h100"])
 @pytest.mark.parametrize("known", [GpuFigures(0.8, 0.4, 30.0, pass_us=600.0), GpuFigures(0.7, 0.5, 60.0)])
 def test_what_a_pass_takes_by_itself_is_fitted_back_from_two_models(name, known):
@@ -108,6 +109,7 @@ def test_what_a_pass_takes_by_itself_is_fitted_back_from_two_models(name, known)
     assert "pass_us" not in found.kept and [len(errors) for errors in found.errors] == [11, 11]
 
 
+@pytest.mark.slow
 def test_what_the_host_takes_for_a_pass_is_fitted_back_from_two_models():
     known = GpuFigures(0.8, 0.4, 30.0, 1000.0, 600.0, 8000.0)
     setups = [setup_of("h100", model) for model in ("olmoe-1b-7b", "gpt-oss-20b")]
@@ -144,6 +146,7 @@ def test_times_that_the_data_sheet_forbids_are_told_of():
     assert found.at_peak == ("bandwidth_share",) and found.figures.layer_us == 0
 
 
+@pytest.mark.slow
 def test_what_no_figures_reproduce_does_not_bend_them():
     setup, known = setup_of(), GpuFigures(0.8, 0.4, 12.0)
     steps = measured(setup, known, STEPS + PROMPTS)

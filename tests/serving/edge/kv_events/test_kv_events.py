@@ -215,6 +215,7 @@ def test_flushing_empties_all_caches_unless_something_runs(
     assert wrong.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
+@pytest.mark.slow
 def test_the_emulated_machine_is_described(following: ServerProcess, vllm: Any) -> None:
     info = vllm.GetServerInfo(vllm_engine_pb2.GetServerInfoRequest())
     assert (info.data_parallel_size, info.block_size, info.max_num_seqs, info.is_paused) == (2, BLOCK, 64, False)

@@ -193,6 +193,7 @@ def test_whoever_waits_for_a_server_that_ends_runs_the_program_itself(
         assert not asked.result()["preloaded"]
 
 
+@pytest.mark.slow
 def test_nonsense_at_its_socket_hurts_nobody(place: Path, forks: "subprocess.Popen[bytes]") -> None:
     told(place)
     server = psutil.Process(forker(forks))
@@ -335,7 +336,8 @@ def test_one_forked_off_forks_with_what_its_keeper_had_imported(place: Path, kep
     assert len({os.getpgid(each) for each in (kept.pid, server.pid, found["pid"]) if psutil.pid_exists(each)}) >= 2
 
 
-@pytest.mark.parametrize("stopped", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.slow
+@pytest.mark.parametrize("stopped", [False, True])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_one_forked_off_holds_nothing_of_its_keepers_when_that_ends(
     kept: "subprocess.Popen[str]", number: signal.Signals, stopped: bool
