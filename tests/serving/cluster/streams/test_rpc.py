@@ -14,7 +14,7 @@ import pytest
 
 from device_model.step import StepCosts, StepPlan
 from serving.clock import WallClock
-from serving.cluster.actor_proxies import RemoteModel, RemotePlanner, TierLease
+from serving.cluster.actor_proxies import TOGETHER, RemoteModel, RemotePlanner, TierLease
 from serving.cluster.device_calls import DeviceCalls
 from serving.cluster.endpoints.scheduler import SchedulerService
 from serving.cluster.endpoints.tier import TierService
@@ -205,6 +205,30 @@ def test_a_lease_is_waited_for_once_and_later_ones_hold_when_they_are_here(actor
         return mine.lease(0, 0.0, 0.0)
 
     until(lambda: begun_anew() == 4.0)
+
+
+def test_a_tier_that_nobody_shares_is_asked_seldom_and_hears_of_every_byte(actor: Actor) -> None:
+    heard = list[tuple[str, float, float]]()
+
+    class Tier(TierService):
+        def lease(self, device: int, traffic_bytes: float, elapsed_s: float) -> float:
+            heard.append(("lease", traffic_bytes, elapsed_s))
+            return super().lease(device, traffic_bytes, elapsed_s)
+
+        def release(self, device: int, traffic_bytes: float) -> None:
+            heard.append(("release", traffic_bytes, 0.0))
+
+    service = Tier(8.0)
+    actor.live(service.lease, service.release)
+    tier, leases = TierLease(RpcClient(actor), False, 0.5), 5 * TOGETHER + 3
+    assert {tier.lease(0, 3.0, 2.0) for _ in range(leases)} == {4.0}
+    tier.release(0, 7.0)
+    until(lambda: ("release", 2 * 3.0 + 7.0, 0.0) in heard)
+    assert [kind for kind, _, _ in heard] == ["lease"] * 6 + ["release"]
+    assert sum(traffic for _, traffic, _ in heard) == 3.0 * leases + 7.0
+    assert heard[1] == ("lease", 3.0 * TOGETHER, 1.0 * TOGETHER)
+    assert tier.lease(0, 0.0, 0.0) == 4.0, "without a call: nobody has come meanwhile"
+    assert len(heard) == 7
 
 
 def test_on_a_loop_many_wait_at_once_and_none_for_ever(actor: Actor) -> None:
