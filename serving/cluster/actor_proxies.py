@@ -12,7 +12,7 @@ from serving.cluster.streams.sockets import Address
 from serving.cluster.streams.stream import Sender
 from serving.device.device_spec import DeviceSpec
 from serving.policies.placed_plan import Mix
-from serving.policies.step_option import StepOption
+from serving.policies.step_option import DraftedStep, Progress, StepOption
 from serving.policies.turnover import CostQuestion, TokenCost
 from serving.types import Batch, Done, Release
 
@@ -57,6 +57,15 @@ class RemoteModel:
             "price", list[StepOption], self.spec, plan, steps, ext_bytes_per_s, depths
         )
         return options
+
+    def draft(
+        self, plan: StepPlan, progress: Progress, steps: int, ext_bytes_per_s: float | None, depth: int
+    ) -> list[DraftedStep]:
+        """Price steps that draft, as `StepOptions.draft` does."""
+        drafted: list[DraftedStep] = self._rpc.call(
+            "draft", list[DraftedStep], self.spec, plan, progress, steps, ext_bytes_per_s, depth
+        )
+        return drafted
 
     def move(self, to_hb: int, to_ext: int, ext_bytes_per_s: float | None) -> StepCost:
         """Return the cost of moving KV caches between the tiers, as `StepOptions.move` does."""

@@ -29,7 +29,9 @@ class DeviceModelActor:
     def __init__(self, fleet: list[DeviceSpec], realtime: bool, edge: Address) -> None:
         become_urgent(realtime)
         self._models = models = DeviceModels(fleet)
-        self._endpoint = RpcEndpoint("model", edge, [models.price, models.move, models.swap, models.token_costs])
+        self._endpoint = RpcEndpoint(
+            "model", edge, [models.price, models.draft, models.move, models.swap, models.token_costs]
+        )
         # Its main thread takes no rests: a fault waits for the limits of the device that it makes.
 
     def pulse(self) -> Heartbeat:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from device_model.step import StepCost, StepPlan
 from serving.device.device_spec import DeviceLimits, DeviceSpec
 from serving.policies.placed_plan import Mix
-from serving.policies.step_option import StepOption
+from serving.policies.step_option import DraftedStep, Progress, StepOption
 from serving.policies.step_options import StepOptions
 from serving.policies.turnover import CostQuestion, TokenCost
 
@@ -38,6 +38,19 @@ class DeviceModels:
         """Price the next steps of a device, as `StepOptions.price` does."""
         with self._lock:
             return self._load(spec).price(plan, steps, ext_bytes_per_s, depths)
+
+    def draft(
+        self,
+        spec: DeviceSpec,
+        plan: StepPlan,
+        progress: Progress,
+        steps: int,
+        ext_bytes_per_s: float | None,
+        depth: int,
+    ) -> list[DraftedStep]:
+        """Price the next steps of a device that drafts, as `StepOptions.draft` does."""
+        with self._lock:
+            return self._load(spec).draft(plan, progress, steps, ext_bytes_per_s, depth)
 
     def move(self, spec: DeviceSpec, to_hb: int, to_ext: int, ext_bytes_per_s: float | None) -> StepCost:
         """Return the cost of moving KV caches between a device's tiers, as `StepOptions.move` does."""

@@ -158,8 +158,10 @@ class Engine:
         self._steps += steps
         self._traffic += priced.cost.traffic.ext_bytes
         self._before_s, self._last_s = (self._last_s, start_s, *ends_s)[steps - 1 : steps + 1]
-        # A batch that drafts is planned anew after each step, as only now it is known how far its sequences have got.
-        self._accepted = priced.accepted
+        if self._accepted:
+            self._accepted = [had + more for had, more in zip(self._accepted, priced.accepted, strict=True)]
+        else:
+            self._accepted = priced.accepted
         return underruns
 
     def _lease(self) -> float:

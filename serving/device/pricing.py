@@ -1,6 +1,7 @@
 """Prices the steps of a batch by the device model, and chooses the mode of each."""
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
@@ -8,14 +9,18 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from device_model.speculation import draws_at, sample_accepted
 from device_model.step import StepCost, StepCosts, StepPlan
 from serving.policies.modes import Modes
 from serving.policies.placement import ExpertPlacement, PlacedPlan
 from serving.policies.prompt_load import Crowd
 from serving.policies.regrets import DecodeBatch
-from serving.policies.step_option import PLAIN, StepModel, StepOption
+from serving.policies.step_option import PLAIN, DraftedStep, Progress, StepModel, StepOption
+from serving.policies.step_options import advanced, draw_accepted
 from serving.types import Batch
+
+# Steps that draft whose prices are asked for together. What the device model works out at once takes it little longer
+# than one step, and if the batch changes, only so many were worked out in vain.
+TOGETHER = 4
 
 
 class StepPrice(NamedTuple):
@@ -121,7 +126,8 @@ class ModelPricer(BatchPricer):
 
     def _steps(self, batch: Batch, plan: StepPlan, ext_bytes_per_s: float) -> Iterator[StepPrice]:
         depths, verdict = self._modes.candidates(decode_batch(batch, plan, ext_bytes_per_s))
-        step_options = self._model.price(plan, min(batch.horizon, verdict.steps), ext_bytes_per_s, depths)
+        tokens = min(batch.horizon, verdict.tokens)
+        step_options = self._model.price(plan, tokens, ext_bytes_per_s, depths)
         option, reason = self._modes.choose(step_options, verdict)
         self._depth = option.depth if option.tokens else self._depth
         if option.depth == PLAIN:
@@ -129,12 +135,33 @@ class ModelPricer(BatchPricer):
             yield StepPrice(option.costs.first, reason=reason, run=option.costs, plan=plan)
             for cost in islice(option.costs, 1, None):
                 yield StepPrice(cost, reason=reason, run=option.costs, plan=plan)
-        else:
-            # One step: only what was accepted tells how the next one begins.
-            yield drafted(batch, option)._replace(reason=reason, plan=replace(plan, draft=option.shape))
+            return
+        first = drafted(batch, option)._replace(reason=reason, plan=replace(plan, draft=option.shape))
+        yield first
+        # Each of them gives a sequence as many tokens as its depth and one more, at most.
+        steps = tokens // (1 + option.depth)
+        progress = Progress(batch.seeds, batch.released, batch.remaining)
+        for price in self._drafting(plan, progress, first, steps - 1, ext_bytes_per_s):
+            yield price._replace(reason=reason)
+
+    def _drafting(
+        self, plan: StepPlan, progress: Progress, before: StepPrice, steps: int, ext_bytes_per_s: float
+    ) -> Iterator[StepPrice]:
+        """Yield the prices of `steps` steps after `before`, which drafted for `plan`, each as far on as those before
+        it had drafts accepted. All sequences decode."""
+        accepted, coming = before.accepted, deque[DraftedStep]()
+        for left in range(steps, 0, -1):
+            plan, progress = advanced(plan, accepted), progress.after(accepted)
+            if not coming:
+                coming.extend(self._model.draft(plan, progress, min(left, TOGETHER), ext_bytes_per_s, before.depth))
+            option, accepted = coming.popleft()
+            self._modes.go_on(option)
+            yield _drafted(option, accepted, len(accepted))._replace(plan=replace(plan, draft=option.shape))
 
     def again(self, priced: StepPrice, steps: int, ext_bytes_per_s: float) -> StepCost:
         assert priced.plan is not None
+        # Of steps that draft each has a plan of its own.
+        steps = 0 if priced.depth else steps
         plan = replace(priced.plan, context=priced.plan.context + steps * priced.plan.new_tokens)
         [option] = self._model.price(plan, 1, ext_bytes_per_s, (priced.depth,))
         return option.costs.first
@@ -165,14 +192,18 @@ def drafted(batch: Batch, option: StepOption, accepted: list[int] | None = None)
     the option's rate."""
     decoding = batch.decodes
     if accepted is None:
-        draws = draws_at(np.array(batch.seeds), np.array(batch.released), option.depth)
-        accepted = sample_accepted(draws, option.rate).tolist()
+        accepted = draw_accepted(Progress(batch.seeds, batch.released, batch.remaining), option)
     # A sequence near its end drafts on, as the others do, but has no more than what is left accepted.
     counts = [
         min(count, remaining - 1) if decodes else 0
         for count, remaining, decodes in zip(accepted, batch.remaining, decoding, strict=True)
     ]
-    of_drafting = [count for count, decodes in zip(counts, decoding, strict=True) if decodes]
-    accepted_by = np.bincount(of_drafting, minlength=option.depth + 1).tolist()
-    cost, drafts = next(iter(option.costs)), len(of_drafting)
-    return StepPrice(cost, 0, counts, drafts, option.depth, accepted_by=accepted_by)
+    return _drafted(option, counts, sum(decoding))
+
+
+def _drafted(option: StepOption, accepted: list[int], decoding: int) -> StepPrice:
+    """Return the price of a step of which `decoding` sequences draft; those that don't have nothing accepted."""
+    accepted_by = np.bincount(accepted, minlength=option.depth + 1)
+    accepted_by[0] -= len(accepted) - decoding
+    cost = next(iter(option.costs))
+    return StepPrice(cost, 0, accepted, decoding, option.depth, accepted_by=accepted_by.tolist())

@@ -91,7 +91,7 @@ class DraftTracePricer(TracePricer):
 
     def _steps(self, batch: Batch, plan: StepPlan, ext_bytes_per_s: float) -> Iterator[StepPrice]:
         depths, verdict = self._modes.candidates(decode_batch(batch, plan, ext_bytes_per_s))
-        options = self._expected.price(plan, min(batch.horizon, verdict.steps), ext_bytes_per_s, depths)
+        options = self._expected.price(plan, min(batch.horizon, verdict.tokens), ext_bytes_per_s, depths)
         option, reason = self._modes.choose(options, verdict)
         if option.depth != PLAIN:
             assert option.shape is not None

@@ -19,7 +19,10 @@ OBJECTIVES = SPEED, ENERGY = ("speed", "energy")
 # Another mode must be better by this much to be worth the change; what is foregone is no more than that.
 MARGIN = 0.02
 MANY = 2**31
-"""Plain steps: as many as a batch has."""
+"""Tokens: as many as a sequence has."""
+# Several ways are weighed anew after so many tokens of each sequence: its context grows, and the KV cache takes room
+# from the drafts.
+WEIGH_TOKENS = 64
 
 
 class Mode(Enum):
@@ -34,12 +37,12 @@ PLAINLY, DRAFTING, EITHER = Mode
 
 
 class ModeVerdict(NamedTuple):
-    """The mode that a policy allows, the reason, and for how many `steps` that holds if they are plain and the batch
+    """The mode that a policy allows, the reason, and for how many `tokens` of each sequence that holds if the batch
     stays as it is."""
 
     mode: Mode
     reason: str
-    steps: int = MANY
+    tokens: int = MANY
 
 
 class NoRegrets:
@@ -49,8 +52,8 @@ class NoRegrets:
         """Return that nothing is lost."""
         return Regret(0.0, 0.0)
 
-    def steps(self, batch: DecodeBatch) -> int:
-        """Return as many steps as there may be."""
+    def tokens(self, batch: DecodeBatch) -> int:
+        """Return as many tokens as there may be."""
         return MANY
 
     def token_cost(self, batch: DecodeBatch, by_energy: bool) -> float | None:
@@ -126,6 +129,8 @@ class Modes:
         self._worked_s = 0.0
         either = {PLAINLY: (PLAIN,), DRAFTING: self._depths, EITHER: (PLAIN, *self._depths)}
         depths = either[verdict.mode]
+        if len(depths) > 1:
+            verdict = verdict._replace(tokens=min(verdict.tokens, WEIGH_TOKENS))
         asks = batch.prompt_tokens and len(depths) > 1
         self._token_cost = self._regrets.token_cost(batch, self._by_energy) if asks else None
         return depths, verdict
@@ -141,6 +146,11 @@ class Modes:
             self._drafting, self._planned_s = best.depth != PLAIN, float(best.costs.latency_s.sum())
             self._planned_tokens = best.tokens * len(best.costs.latency_s)
         return best, reason
+
+    def go_on(self, option: StepOption) -> None:
+        """Take note that another step follows by the last verdict, one that drafts."""
+        self._planned_s += option.step_s
+        self._planned_tokens += option.tokens
 
     def _weighed(self, worths: list[tuple[float, StepOption]]) -> tuple[StepOption, str]:
         """Return the best of all options, unless the best of the present mode is as good but for a little."""

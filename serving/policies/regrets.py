@@ -52,12 +52,12 @@ class Regret(NamedTuple):
 
 
 class Regrets(Protocol):
-    """Answers what is lost in either mode for a batch, for how many plain steps that holds, and what a token costs
-    later, without prompts: seconds or, `by_energy`, joules, or None if nobody knows."""
+    """Answers what is lost in either mode for a batch, for how many tokens of each sequence that holds, and what a
+    token costs later, without prompts: seconds or, `by_energy`, joules, or None if nobody knows."""
 
     def of(self, batch: DecodeBatch) -> Regret: ...
 
-    def steps(self, batch: DecodeBatch) -> int: ...
+    def tokens(self, batch: DecodeBatch) -> int: ...
 
     def token_cost(self, batch: DecodeBatch, by_energy: bool) -> float | None: ...
 
@@ -75,8 +75,8 @@ class RegretTable:
         plain, drafting = self._costs_of(batch, by_energy=False)
         return Regret.of(plain.whole, drafting.whole)
 
-    def steps(self, batch: DecodeBatch) -> int:
-        """Return the number of plain steps until the KV cache has grown into the next bucket."""
+    def tokens(self, batch: DecodeBatch) -> int:
+        """Return the tokens of each sequence until the KV cache has grown into the next bucket."""
         return -(-(KV_TOKENS - batch.kv_tokens % KV_TOKENS) // batch.decoding)
 
     def token_cost(self, batch: DecodeBatch, by_energy: bool) -> float:

@@ -61,12 +61,39 @@ class StepOption(NamedTuple):
         return self.step_j if by_energy else self.step_s
 
 
+class Progress(NamedTuple):
+    """How far sequences that decode have got: by their `seeds` and the tokens `released` of each drafts are drawn, and
+    it may have so many `remaining`. All [n]."""
+
+    seeds: list[int]
+    released: list[int]
+    remaining: list[int]
+
+    def after(self, accepted: list[int]) -> "Progress":
+        """Return how far they are after a step in which so many drafts of each are accepted, and one token more."""
+        released = [had + more + 1 for had, more in zip(self.released, accepted, strict=True)]
+        return Progress(
+            self.seeds, released, [left - more - 1 for left, more in zip(self.remaining, accepted, strict=True)]
+        )
+
+
+class DraftedStep(NamedTuple):
+    """A step that drafts, and how many drafts of each sequence are `accepted` in it, [n]."""
+
+    option: StepOption
+    accepted: list[int]
+
+
 class StepModel(Protocol):
     """Answers what steps would cost, and tokens later: `StepOptions`, or an actor that owns them."""
 
     def price(
         self, plan: StepPlan, steps: int, ext_bytes_per_s: float | None, depths: Sequence[int]
     ) -> list[StepOption]: ...
+
+    def draft(
+        self, plan: StepPlan, progress: Progress, steps: int, ext_bytes_per_s: float | None, depth: int
+    ) -> list[DraftedStep]: ...
 
     def move(self, to_hb: int, to_ext: int, ext_bytes_per_s: float | None) -> StepCost: ...
 

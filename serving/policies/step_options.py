@@ -8,12 +8,12 @@ import numpy as np
 from device_model.acceptance import Acceptance, acceptance_of, measured_of
 from device_model.device import RooflineDevice
 from device_model.specs.measured_rates import MeasuredRates, read_measured
-from device_model.speculation import chain_rate, mean_accepted
+from device_model.speculation import chain_rate, draws_at, mean_accepted, sample_accepted
 from device_model.step import DraftShape, StepCost, StepPlan
 from device_model.tree_law import accepted_of
 from serving.nearest_name import meant
 from serving.policies.placed_plan import Mix, coarse, placed
-from serving.policies.step_option import KV_TOKENS, PLAIN, SHARES, StepOption
+from serving.policies.step_option import KV_TOKENS, PLAIN, SHARES, DraftedStep, Progress, StepOption
 from serving.policies.token_costs import TokenCosts
 from serving.policies.tree_choice import TreeChoice
 from serving.policies.turnover import CostQuestion, TokenCost
@@ -68,6 +68,19 @@ class StepOptions:
             else StepOption(PLAIN, self.device.probe(plan, steps, ext_bytes_per_s), decoding)
             for depth in depths
         ]
+
+    def draft(
+        self, plan: StepPlan, progress: Progress, steps: int, ext_bytes_per_s: float | None, depth: int
+    ) -> list[DraftedStep]:
+        """Price `steps` steps that draft to a `depth`, one after the other from `plan` on, in which all sequences
+        decode. What is accepted in each tells how the next one begins. ValueError as of `price`."""
+        found = []
+        for _ in range(steps):
+            [option] = self.price(plan, 1, ext_bytes_per_s, (depth,))
+            accepted = draw_accepted(progress, option)
+            found.append(DraftedStep(option, accepted))
+            plan, progress = advanced(plan, accepted), progress.after(accepted)
+        return found
 
     def _drafting(self, plan: StepPlan, shape: DraftShape, ext_bytes_per_s: float | None) -> StepOption:
         assert self.device.draft is not None
@@ -132,6 +145,20 @@ class StepOptions:
         if self._measured is None:
             return acceptance_of(self.device, plan)
         return measured_of(self.device, plan, self._measured)
+
+
+def draw_accepted(progress: Progress, option: StepOption) -> list[int]:
+    """Return how many drafts of each sequence are accepted in a step, [n]: drawn by the option's rate, and for a
+    sequence near its end no more than what is left, though it drafts on as the others do."""
+    draws = draws_at(np.array(progress.seeds), np.array(progress.released), option.depth)
+    accepted = np.minimum(sample_accepted(draws, option.rate), np.array(progress.remaining) - 1)
+    found: list[int] = accepted.tolist()
+    return found
+
+
+def advanced(plan: StepPlan, accepted: list[int]) -> StepPlan:
+    """Return the plan of the step after one in which so many drafts of each sequence were accepted."""
+    return dataclasses.replace(plan, context=plan.context + plan.new_tokens + np.array(accepted))
 
 
 def _alike(decoding: int, kv: int) -> StepPlan:

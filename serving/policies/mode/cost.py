@@ -3,9 +3,6 @@
 from serving.policies.modes import EITHER, Bounds, ModeVerdict
 from serving.policies.regrets import DecodeBatch
 
-# A plain batch is weighed anew after so many steps: its contexts grow, and the KV cache takes room from the drafts.
-WEIGH_STEPS = 64
-
 
 class Policy:
     """Leaves it to the costs: those of all experts that verification touches, and misses, are in them."""
@@ -14,7 +11,7 @@ class Policy:
         pass
 
     def judge(self, batch: DecodeBatch) -> ModeVerdict:
-        return ModeVerdict(EITHER, "", WEIGH_STEPS)
+        return ModeVerdict(EITHER, "")
 
     def go_on_from(self, other: "Policy") -> None:
         """Do nothing: no batch decides about another one."""

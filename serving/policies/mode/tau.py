@@ -25,22 +25,23 @@ class Policy:
         self._hysteresis = Hysteresis(NAMED_CHANGE_S, NAMED_CREDIT_S) if self._tau else Hysteresis()
 
     def judge(self, batch: DecodeBatch) -> ModeVerdict:
-        regret, steps = self._regret(batch)
+        regret, tokens = self._regret(batch)
         drafts = self._hysteresis.drafts(regret, batch.at_s, batch.worked_s)
         better = True if regret.plain > LEAD else False if regret.drafting > LEAD else None
         reason = NAMED[bool(better)] if self._tau else OWN[better]
         if better not in (drafts, None):
             reason += NOT_YET
         # Whoever may be about to change is asked at each step.
-        return ModeVerdict(DRAFTING if drafts else PLAINLY, reason, 1 if regret.plain > LEAD else steps)
+        lost = regret.drafting if drafts else regret.plain
+        return ModeVerdict(DRAFTING if drafts else PLAINLY, reason, 1 if lost > LEAD else tokens)
 
     def go_on_from(self, other: "Policy") -> None:
         """Go on in the mode of another one, which has changed as often as it may for now."""
         self._hysteresis = other._hysteresis
 
     def _regret(self, batch: DecodeBatch) -> tuple[Regret, int]:
-        """Return the regret for a batch, and for how many plain steps it holds: on the wrong side of a named tau all of
-        the time is lost."""
+        """Return the regret for a batch, and for how many tokens of each sequence it holds: on the wrong side of a
+        named tau all of the time is lost."""
         if self._tau:
             return (Regret(1.0, -1.0) if batch.decoding >= self._tau else Regret(-1.0, 1.0)), MANY
-        return self._regrets.of(batch), self._regrets.steps(batch)
+        return self._regrets.of(batch), self._regrets.tokens(batch)

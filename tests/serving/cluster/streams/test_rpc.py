@@ -26,7 +26,7 @@ from serving.cluster.supervision.deaths import StateLost
 from serving.device.device_models import DeviceModels
 from serving.device.device_spec import DeviceSpec
 from serving.policies.prompt_load import PromptLoad
-from serving.policies.step_option import PLAIN, StepOption
+from serving.policies.step_option import PLAIN, Progress, StepOption
 from serving.policies.turnover import CostQuestion
 from serving.scenario.fleet import Member
 from serving.scenario.scenario import Scenario
@@ -146,11 +146,14 @@ def spec(draft: str = "elastic") -> DeviceSpec:
 
 def test_the_device_model_says_the_same_from_afar(actor: Actor) -> None:
     models = DeviceModels([spec()])
-    actor.live(models.price, models.move, models.swap, models.token_costs)
+    actor.live(models.price, models.draft, models.move, models.swap, models.token_costs)
     remote, local = RemoteModel(RpcClient(actor), spec()), spec().load()
     plan, depths = StepPlan.of((1, 100), (1, 2000), (64, 0)), (PLAIN, local.calibrated)
     assert remote.price(plan, 3, None, depths) == local.price(plan, 3, None, depths)
     assert remote.move(100, 7, 1e9) == local.move(100, 7, 1e9)
+    decoding, progress = StepPlan.of((1, 100), (1, 2000)), Progress([7, 2**60], [3, 90], [50, 2])
+    drafted = remote.draft(decoding, progress, 3, None, local.calibrated)
+    assert len(drafted) == 3 and drafted == local.draft(decoding, progress, 3, None, local.calibrated)
     load = PromptLoad(64.0, 1.5, 128.0, 256.0, 512.0, 16, True)
     for by_energy in (False, True):
         question = CostQuestion(8, 4, 7, load, by_energy, None)

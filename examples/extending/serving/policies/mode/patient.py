@@ -15,4 +15,4 @@ class Policy:
     def judge(self, batch: DecodeBatch) -> ModeVerdict:
         if self._regrets.of(batch).plain >= SHARE:
             return ModeVerdict(DRAFTING, "saves a fifth")
-        return ModeVerdict(PLAINLY, "saves less than a fifth", self._regrets.steps(batch))
+        return ModeVerdict(PLAINLY, "saves less than a fifth", self._regrets.tokens(batch))
