@@ -128,7 +128,8 @@ class ModelPricer(BatchPricer):
         depths, verdict = self._modes.candidates(decode_batch(batch, plan, ext_bytes_per_s))
         tokens = min(batch.horizon, verdict.tokens)
         step_options = self._model.price(plan, tokens, ext_bytes_per_s, depths)
-        option, reason = self._modes.choose(step_options, verdict)
+        left_s = verdict.until_s - batch.start_s
+        option, reason = self._modes.choose([option.within(left_s) for option in step_options], verdict)
         self._depth = option.depth if option.tokens else self._depth
         if option.depth == PLAIN:
             # Who makes them all at once asks for the first only.
@@ -141,8 +142,11 @@ class ModelPricer(BatchPricer):
         # Each of them gives a sequence as many tokens as its depth and one more, at most.
         steps = tokens // (1 + option.depth)
         progress = Progress(batch.seeds, batch.released, batch.remaining)
-        for price in self._drafting(plan, progress, first, steps - 1, ext_bytes_per_s):
+        following = self._drafting(plan, progress, first, steps - 1, ext_bytes_per_s)
+        left_s -= option.step_s
+        while left_s > 0 and (price := next(following, None)):
             yield price._replace(reason=reason)
+            left_s -= price.cost.latency_s
 
     def _drafting(
         self, plan: StepPlan, progress: Progress, before: StepPrice, steps: int, ext_bytes_per_s: float

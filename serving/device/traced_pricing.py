@@ -98,8 +98,12 @@ class DraftTracePricer(TracePricer):
             yield self._drafted(batch, plan, option.shape, ext_bytes_per_s)._replace(reason=reason)
             return
         horizon = min(batch.horizon, len(option.costs))
+        left_s = verdict.until_s - batch.start_s
         for _, priced in zip(range(horizon), super()._steps(batch, plan, ext_bytes_per_s), strict=False):
             yield priced._replace(reason=reason)
+            left_s -= priced.cost.latency_s
+            if left_s <= 0:
+                break
 
     def _drafted(self, batch: Batch, plan: StepPlan, shape: DraftShape, ext_bytes_per_s: float) -> StepPrice:
         """Return the price of a step that drafts a tree, which is carried out."""

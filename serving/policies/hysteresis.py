@@ -23,6 +23,7 @@ more than itself.
 from collections import deque
 
 from serving.policies.regrets import Regret
+from serving.types import NEVER
 
 CHANGE_S, CREDIT_S = 0.75, 1.5
 FACTOR, WINDOW_S = 2.7, 60.0
@@ -51,6 +52,16 @@ class Hysteresis:
             self._drafting, self._lost_s = not self._drafting, 0.0
             self._changes_s.append(at_s)
         return self._drafting
+
+    def until_s(self, at_s: float) -> float:
+        """Return the emulated instant until which the mode stays, if the device works all the time from `at_s` on, and
+        the regret stays as it was told last; `NEVER` if it stays for good."""
+        loses = self._of_present(self._regret)
+        if loses <= LEAD:
+            return NEVER
+        left_s = (self._change_s(at_s) - self._lost_s) / (loses - SLACK)
+        # With the first of the last minute's changes out of sight, less must be lost.
+        return min(at_s + left_s, self._changes_s[0] + WINDOW_S if self._changes_s else NEVER)
 
     def _of_present(self, regret: Regret) -> float:
         return regret.drafting if self._drafting else regret.plain

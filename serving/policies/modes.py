@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from serving.policies.prompt_load import PromptMeter
 from serving.policies.regrets import DecodeBatch, Regret, Regrets
 from serving.policies.step_option import PLAIN, StepOption
+from serving.types import NEVER
 
 POLICIES = tuple(sorted(path.stem.replace("_", "-") for path in (Path(__file__).parent / "mode").glob("[a-z]*.py")))
 """The mode policies: the files of `mode/`."""
@@ -37,12 +38,13 @@ PLAINLY, DRAFTING, EITHER = Mode
 
 
 class ModeVerdict(NamedTuple):
-    """The mode that a policy allows, the reason, and for how many `tokens` of each sequence that holds if the batch
-    stays as it is."""
+    """The mode that a policy allows, the reason, and for how many `tokens` of each sequence that holds, and until which
+    emulated instant, if the batch stays as it is."""
 
     mode: Mode
     reason: str
     tokens: int = MANY
+    until_s: float = NEVER
 
 
 class NoRegrets:

@@ -3,9 +3,12 @@
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+import numpy as np
+
 from device_model.step import DraftShape, StepCost, StepCosts, StepPlan
 from serving.policies.placed_plan import Mix
 from serving.policies.turnover import CostQuestion, TokenCost
+from serving.types import NEVER
 
 PLAIN = 0
 """The depth of a step that doesn't draft."""
@@ -44,6 +47,13 @@ class StepOption(NamedTuple):
     @property
     def tokens_per_j(self) -> float:
         return self.tokens / self.step_j
+
+    def within(self, seconds: float) -> "StepOption":
+        """Return the option with those steps only that begin within so many seconds, and the first in any case."""
+        if seconds == NEVER or len(self.costs) == 1:
+            return self
+        begin_s = np.add.accumulate(self.costs.latency_s[:-1])
+        return self._replace(costs=StepCosts(self.costs.table[: int(np.searchsorted(begin_s, seconds)) + 1]))
 
     def worth(self, by_energy: bool, token_cost: float | None = None, most: float = 0.0) -> float:
         """Return the tokens per second, or joule.

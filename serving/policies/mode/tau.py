@@ -31,9 +31,8 @@ class Policy:
         reason = NAMED[bool(better)] if self._tau else OWN[better]
         if better not in (drafts, None):
             reason += NOT_YET
-        # Whoever may be about to change is asked at each step.
-        lost = regret.drafting if drafts else regret.plain
-        return ModeVerdict(DRAFTING if drafts else PLAINLY, reason, 1 if lost > LEAD else tokens)
+        until_s = self._hysteresis.until_s(batch.at_s)
+        return ModeVerdict(DRAFTING if drafts else PLAINLY, reason, tokens, until_s)
 
     def go_on_from(self, other: "Policy") -> None:
         """Go on in the mode of another one, which has changed as often as it may for now."""

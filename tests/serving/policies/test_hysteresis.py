@@ -94,3 +94,29 @@ def test_whoever_plans_more_often_gets_the_same_modes(loads: list[tuple[float, f
     again = run(finer)
     assert [again[i] for i in begins[:-1]] == modes
     assert all(len(set(again[i:j])) == 1 for i, j in pairwise(begins))
+
+
+@given(stretches, leads, st.floats(0.001, 0.05))
+def test_who_asks_again_when_a_change_is_due_changes_at_the_step_at_which_who_asks_each_time_does(
+    before: list[tuple[float, float]], after: float, step_s: float
+) -> None:
+    """After the same past, and under a load that stays."""
+    each, seldom, at_s, worked_s = Hysteresis(), Hysteresis(), 0.0, 0.0
+    for lead, seconds in before:
+        assert each.drafts(regret(lead), at_s, worked_s) == seldom.drafts(regret(lead), at_s, worked_s)
+        at_s, worked_s = at_s + seconds, seconds
+    mode = each.drafts(regret(after), at_s, worked_s)
+    assert seldom.drafts(regret(after), at_s, worked_s) == mode
+    asked_s, until_s, changes = at_s, seldom.until_s(at_s), list[int]()
+    for hysteresis in (each, seldom):
+        now_s, asked_s, step = at_s, at_s, 0
+        while step < 3000:
+            step, now_s = step + 1, now_s + step_s
+            if hysteresis is seldom and now_s < until_s:
+                continue
+            if hysteresis.drafts(regret(after), now_s, now_s - asked_s) != mode:
+                break
+            asked_s = now_s
+            until_s = hysteresis.until_s(now_s) if hysteresis is seldom else until_s
+        changes.append(step)
+    assert abs(changes[0] - changes[1]) <= 1, "but for rounding"
