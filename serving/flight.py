@@ -1,8 +1,6 @@
 """A request as the edge tracks it, from its arrival until its client has all of it."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import repeat
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -127,13 +125,12 @@ class TokenNews(NamedTuple):
     overdue: bool = False
 
 
-def take(device: int, news: list[tuple[Flight, Chunk]], ends_s: list[float], overdue: bool = False) -> TokenNews:
-    """Record tokens that a device has released to flights, with steps that ended at these instants, or `overdue`. What
-    tells of a failure alone is no output."""
+def take(device: int, news: list[tuple[Flight, Chunk]], at_s: float, overdue: bool = False) -> TokenNews:
+    """Record tokens that a device has released to flights, with a step or `overdue`. What tells of a failure alone is
+    no output."""
     tokens = recorded = 0
     gaps_s, first = dict[float, int](), list[Flight]()
-    each_s: Iterator[float] = _instants(news, ends_s) if len(ends_s) > 1 else repeat(ends_s[0])
-    for (flight, chunk), at_s in zip(news, each_s, strict=False):
+    for flight, chunk in news:
         if not chunk.tokens:
             continue
         gap_s, count = flight.take(chunk.tokens, at_s), len(chunk.tokens)
@@ -145,14 +142,6 @@ def take(device: int, news: list[tuple[Flight, Chunk]], ends_s: list[float], ove
         elif gap_s:
             gaps_s[gap_s] = gaps_s.get(gap_s, 0) + 1
     return TokenNews(device, tokens, recorded, gaps_s, first, overdue)
-
-
-def _instants(news: list[tuple[Flight, Chunk]], ends_s: list[float]) -> Iterator[float]:
-    """Yield the instant of each chunk: of several steps each gave each sequence one."""
-    steps: dict[str, int] = {}
-    for _, chunk in news:
-        step = steps[chunk.request_id] = steps.get(chunk.request_id, -1) + 1
-        yield ends_s[min(step, len(ends_s) - 1)]
 
 
 def mark(flights: dict[str, Flight], release: Release) -> None:

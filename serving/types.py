@@ -291,8 +291,3 @@ class Release(msgspec.Struct, frozen=True, array_like=True):
     preempted: list[str] = []
     kv_events: list[KvEvent] = []
     unknown: list[str] = []
-
-    @property
-    def due_s(self) -> float:
-        """The instant at which the first of its tokens was due."""
-        return self.ends_s[0] if self.ends_s else self.at_s

@@ -31,7 +31,7 @@ def metrics_cost() -> dict[str, Any]:
     flights = [Flight(None, Request(str(i), 0.0, 100, 99), 0, first_s=1.0, last_s=1.0) for i in range(BATCH)]
     step_us = best_us(lambda: metrics.on_step(full[0]), CALLS)
     news = [(flight, Chunk(flight.request.id, 0, [1])) for flight in flights]
-    tokens_us = best_us(lambda: metrics.on_tokens(take(0, news, [2.0])), CALLS)
+    tokens_us = best_us(lambda: metrics.on_tokens(take(0, news, 2.0)), CALLS)
     return {
         "batch": BATCH,
         "step_us": step_us,

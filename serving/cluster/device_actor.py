@@ -102,8 +102,7 @@ class HbXpu:
             sink=self._sink,
             lease_s=spec.lease_s,
         )
-        board = self._board
-        self._driver = LiveDriver(engine, self._clock, self._sink.flush, board.earliest_s, board.is_behind)
+        self._driver = LiveDriver(engine, self._clock, self._sink.flush, self._board.earliest_s)
         self._service.connect(self._driver, self._tokens, self._reprice)
         settle()
 

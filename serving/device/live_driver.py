@@ -16,10 +16,6 @@ MAX_OWED = 64
 MOST_AWAITED_S, SHARE_AWAITED = 1e-2, 0.5
 LONGEST_AWAITED_S = 1.5e-2
 ARRIVAL_LOOK_S = 1e-3
-# Plain steps of so many real seconds are made at once while an edge is behind. With few sequences each, devices have
-# many short steps: on a host that has too much to do an edge would hand on requests so slowly that the batches stay
-# small, and the steps short.
-LEAP_S = 0.1
 
 
 class LiveDriver:
@@ -31,15 +27,13 @@ class LiveDriver:
         clock: Clock,
         flush: Callable[[], None] = lambda: None,
         arriving_s: Callable[[float], float] = lambda since_s: NEVER,
-        edge_is_behind: Callable[[float], bool] = lambda at_s: False,
     ) -> None:
         """`flush` is called before each wait, and when a cycle fails: the engine's sink may hold releases back until
         then. `arriving_s` returns when the earliest request after an instant came of which the scheduler may not have
-        heard; `edge_is_behind` tells whether an edge is so late at an instant that it needs the processor more than a
-        device does."""
+        heard."""
         self.engine = engine
-        self._clock, self._flush, self._arriving_s, self._edge_is_behind = clock, flush, arriving_s, edge_is_behind
-        self._news = self._left = self._leaps = False
+        self._clock, self._flush, self._arriving_s = clock, flush, arriving_s
+        self._news = self._left = False
         self._changed_s: float | None = None
 
     def leave(self) -> None:
@@ -52,8 +46,6 @@ class LiveDriver:
         """Report a change of the batch: the next step is planned anew."""
         self._news = True
         self._clock.signal()
-        if self._leaps:
-            self._clock.interrupt()
 
     def stall(self, until_s: float) -> None:
         """Stand still from the end of the current step until `until_s`. A later call may move that instant; one in the
@@ -91,8 +83,7 @@ class LiveDriver:
         if not batch.ids:
             self._wait(batch.until_s)
             return
-        self._leaps = self._edge_is_behind(self._clock.now())
-        steps = PendingSteps(self.engine, batch, self._leaps, LEAP_S * self._clock.speed)
+        steps = PendingSteps(self.engine, batch, leaps=False)
         self._make(steps)
         while not self._has_news() and steps.advance():
             self._make(steps)
@@ -126,10 +117,7 @@ class LiveDriver:
             at_s, self._changed_s = self._changed_s, None
             if at_s is not None:
                 steps.reprice(at_s)
-            elif self._leaps and self._news:
-                # The step under way is completed, and the next one is planned with who has come.
-                steps.cut(self._clock.now())
-        if steps.make(late_real_s + steps.held_s / self._clock.speed):
+        if steps.make(late_real_s):
             self._catch_up()
 
     def _wait_out_stall(self) -> None:

@@ -10,12 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from device_model.step import StepCosts
 from serving.device.engine import Engine
 from serving.device.pricing import StepPrice
 from serving.device.step_records import planned_record
 from serving.device.step_underway import StepUnderway
-from serving.types import NEVER, Batch, StepRecord
+from serving.types import Batch, StepRecord
 
 # Steps that are priced and recorded together, where nothing but time changes from one to the next. A device wakes for
 # each step to cold caches: what it then does for eight takes little longer than for one.
@@ -32,10 +31,9 @@ class ComingStep(NamedTuple):
 class PendingSteps:
     """The next steps of an engine's non-empty batch, with the instants at which they will end."""
 
-    def __init__(self, engine: Engine, batch: Batch, leaps: bool, leap_s: float = NEVER) -> None:
-        """Price the batch. With `leaps`, equal steps are made at once, those of some `leap_s` emulated seconds at a
-        time, otherwise one after the other."""
-        self._engine, self._batch, self._leaps, self._leap_s = engine, batch, leaps, leap_s
+    def __init__(self, engine: Engine, batch: Batch, leaps: bool) -> None:
+        """Price the batch. With `leaps`, equal steps are made at once, otherwise one after the other."""
+        self._engine, self._batch, self._leaps = engine, batch, leaps
         self._prices = engine.price(batch)
         self._holds_s = engine.holds_s(batch)
         self._first = True
@@ -44,18 +42,12 @@ class PendingSteps:
         self._priced = self._without_run(next(self._prices))
         self._record: StepRecord | None = None
         self._coming = deque[ComingStep]()
-        self._made = 0
         self._set_ends()
 
     @property
     def end_s(self) -> float:
         """The instant at which the last pending step ends."""
         return self._ends_s[-1]
-
-    @property
-    def held_s(self) -> float:
-        """Emulated seconds for which the first pending step's tokens wait for those of the last."""
-        return self._ends_s[-1] - self._ends_s[0]
 
     def cut(self, at_s: float) -> None:
         """Drop steps that start after `at_s`."""
@@ -99,31 +91,18 @@ class PendingSteps:
             record = replace(record, start_s=engine.at_s)
         underruns = engine.make(self._batch, priced, record, self._ends_s, late_real_s)
         self._first, self._underway = False, None
-        self._made = steps
         return underruns
 
     def advance(self) -> bool:
         """Advance to the plan's next steps, once the last ones were made. Return False if a new plan is needed: no
         steps are left, a request has ended, or the plan no longer holds."""
-        if self._engine.at_s >= self._holds_s or self._engine.ended:
+        if self._priced.run is not None or self._engine.at_s >= self._holds_s or self._engine.ended:
             return False
-        if self._priced.run is not None:
-            return self._leap_on(self._priced.run)
         if not self._coming:
             self._prepare()
         if not self._coming:
             return False
         self._priced, self._record = self._coming.popleft()
-        self._set_ends()
-        return True
-
-    def _leap_on(self, run: StepCosts) -> bool:
-        """Go on with what is left of a run, for which the plan still holds where a leap has ended before. Return False
-        if nothing is."""
-        if self._leap_s == NEVER or len(run) <= self._made:
-            return False
-        left = StepCosts(run.table[self._made :])
-        self._priced, self._record = self._priced._replace(cost=left.first, run=left), None
         self._set_ends()
         return True
 
@@ -151,13 +130,11 @@ class PendingSteps:
         return priced if self._leaps else priced._replace(run=None)
 
     def _set_ends(self) -> None:
-        """Set the ends of the next steps: a run's, up to the first that ends after the plan's limit, or the leap's, or
-        one step's."""
+        """Set the ends of the next steps: a run's, up to the first that ends after the plan's limit, or one step's."""
         priced, at_s = self._priced, self._engine.at_s
         if priced.run is None or len(priced.run) == 1:
             self._ends_s = [at_s + priced.cost.latency_s]
             return
         latencies_s = priced.run.latency_s
         ends_s = np.add.accumulate(np.concatenate(((at_s,), latencies_s)))[1:]
-        until_s = min(self._holds_s, at_s + self._leap_s)
-        self._ends_s = ends_s[: int(np.searchsorted(ends_s, until_s)) + 1].tolist()
+        self._ends_s = ends_s[: int(np.searchsorted(ends_s, self._holds_s)) + 1].tolist()

@@ -22,7 +22,6 @@ from serving.cluster.fault_injector import FaultInjector
 from serving.cluster.observer import EdgeBroadcast, EdgeObserver
 from serving.cluster.streams.arrival_board import ArrivalBoard
 from serving.edge.arrivals import Arrivals
-from serving.edge.backlog import Backlog
 from serving.edge.delivery.deliveries import Deliveries
 from serving.edge.description import describe
 from serving.edge.edge_admission import DepartureFeed
@@ -71,15 +70,15 @@ class EmulatedCore(UtilityCalls):
         load = SourceLoad(rate, alone, lambda: rules.forecast.devices, lambda: self._dispatcher.sources.up)
         self._text = TextChoice(scenario.text, answers, load)
         answered = AnswerFeed(self._prefixes, lambda device: self.devices.nodes.get(device))
-        board = ArrivalBoard(emulation.inbox.address.folder)
         feeds = ForecastFeed(rules.forecast, scenario, now), DepartureFeed(rules, now), answered, self._text
-        backlog = Backlog(self.clock, board.post_behind)
-        self._observer = EdgeBroadcast([*feeds, backlog, *([kv_events] if kv_events else ()), self._listeners])
+        self._observer = EdgeBroadcast([*feeds, *([kv_events] if kv_events else ()), self._listeners])
         self.deliveries = Deliveries(self._observer, self.clock)
+        self.outputs = self.deliveries.outputs
         self._dispatcher = Dispatcher(emulation, self._observer, self.deliveries, self._fail)
-        self.outputs, self.devices = self.deliveries.outputs, self._dispatcher.devices
+        self.devices = self._dispatcher.devices
         self.injector = FaultInjector(self.devices, self.clock, scenario.seed)
         self.resources = SimpleNamespace(engine_dead=False)
+        board = ArrivalBoard(emulation.inbox.address.folder)
         self.intake, self._topics = Intake(Arrivals(self.clock, partial(board.post, 0))), topics
 
     async def start(self) -> None:

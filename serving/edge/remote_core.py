@@ -243,7 +243,7 @@ class RemoteCore(RefusedCalls):
     def _receive(self, releases: list[Release]) -> None:
         for release in releases:
             if chunks := self._order.take(release.chunks):
-                self.outputs.put_chunks(release.device, release.due_s, chunks)
+                self.outputs.put_chunks(release.device, release.at_s, chunks)
 
     def _note_delay(self, device: int, at_s: float) -> None:
         if not self._delays:

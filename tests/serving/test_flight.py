@@ -58,8 +58,8 @@ def test_a_flight_that_moves_is_sent_again_to_whatever_device_it_comes_to() -> N
 
 def test_a_failure_is_no_first_token_and_no_output() -> None:
     none, some = flight("none", []), flight("some", [])
-    take(0, [(some, Chunk("some", 0, [5]))], [1.0])
-    news = take(0, [(none, Chunk("none", 0, [], FAILED)), (some, Chunk("some", 1, [], FAILED))], [2.0])
+    take(0, [(some, Chunk("some", 0, [5]))], 1.0)
+    news = take(0, [(none, Chunk("none", 0, [], FAILED)), (some, Chunk("some", 1, [], FAILED))], 2.0)
     assert (news.tokens, news.gaps_s, news.first) == (0, {}, [])
     assert (none.first_s, none.ttft_s, some.last_s) == (None, NEVER, 1.0)
 
@@ -76,11 +76,3 @@ def test_a_gap_is_what_a_client_lacks_before_the_chunks_that_come() -> None:
     flights = {"a": flight("a", [1, 2]), "b": flight("b", [1, 2]), "c": flight("c", [1, 2])}
     came = [*chunks("a", [2, 3]), *chunks("b", [3, 4]), *chunks("c", [0, 1]), *chunks("gone", [7])]
     assert gapped(flights, came) == [flights["b"]]
-
-
-def test_tokens_of_several_steps_that_come_at_once_each_have_the_instant_of_their_step() -> None:
-    a, b = flight("a", []), flight("b", [])
-    given = [(each, Chunk(each.request.id, step, [step])) for step in range(3) for each in (a, b)]
-    news = take(0, given, [1.0, 1.25, 1.75])
-    assert (a.first_s, a.last_s, b.first_s, b.last_s) == (1.0, 1.75, 1.0, 1.75)
-    assert (news.tokens, news.gaps_s, news.first) == (6, {0.25: 2, 0.5: 2}, [a, b])

@@ -1,5 +1,4 @@
-"""Arrival board: when requests came that are on their way from an edge to a scheduler, and whether an edge is behind,
-for the devices of this host.
+"""Arrival board: when requests came that are on their way from an edge to a scheduler, for the devices of this host.
 
 Milliseconds pass until a request is read, its tokens counted, judged and routed. A device that plans a step meanwhile
 would leave it out, though it has come in time. Asking every edge would take longer than that: so they keep these
@@ -13,14 +12,13 @@ from serving.types import NEVER
 
 # Edges that can post; the requests of others are not waited for.
 PLACES = 32
-FILE, ARRIVALS, BYTES = "arrivals", 8 * PLACES, 8 * PLACES + 8
+FILE, BYTES = "arrivals", 8 * PLACES
 NONE = 0.0
-EMPTY = bytes(ARRIVALS)
+EMPTY = bytes(BYTES)
 
 
 class ArrivalBoard:
-    """A place for each edge, with the emulated instant at which the earliest of its requests came that is on its way;
-    and one instant until which some edge counts as behind.
+    """A place for each edge, with the emulated instant at which the earliest of its requests came that is on its way.
 
     Reading or writing one takes no lock: it is eight bytes, which a processor moves at once.
     """
@@ -40,15 +38,7 @@ class ArrivalBoard:
     def earliest_s(self, since_s: float) -> float:
         """Return the earliest instant on the board after `since_s`; `NEVER` if there is none. What is older was left
         there by an edge that is gone."""
-        if self._bytes[:ARRIVALS] == EMPTY:
+        if self._bytes[:] == EMPTY:
             return NEVER
         after_s = max(NONE, since_s)
-        return min((at_s for at_s in self._instants[:PLACES].tolist() if at_s > after_s), default=NEVER)
-
-    def post_behind(self, until_s: float) -> None:
-        """Have devices take an edge for behind until an emulated instant."""
-        self._instants[PLACES] = until_s
-
-    def is_behind(self, at_s: float) -> bool:
-        """Tell whether an edge is behind at an emulated instant."""
-        return self._instants[PLACES] > at_s
+        return min((at_s for at_s in self._instants.tolist() if at_s > after_s), default=NEVER)

@@ -25,7 +25,7 @@ class Deliveries:
         """Add a release's chunks. They go out by `flush`."""
         # Before the next release, which may come before all of this is recorded, flights have these tokens.
         self._observer.on_release(release, news)
-        taken = take(release.device, news, release.ends_s or [release.at_s], overdue=release.record is None)
+        taken = take(release.device, news, release.at_s, overdue=release.record is None)
         self._unrecorded.append((release, news, taken))
         for sink, those in by_sink(news).items():
             self._hand_over(sink, release, those)
@@ -71,7 +71,7 @@ class Deliveries:
         if sink is not None:
             sink.deliver(release, news)
         else:
-            self.outputs.put_chunks(release.device, release.due_s, [chunk for _, chunk in news])
+            self.outputs.put_chunks(release.device, release.at_s, [chunk for _, chunk in news])
 
     def _record(self, release: Release, news: list[tuple[Flight, Chunk]], taken: TokenNews) -> None:
         self._observer.on_tokens(taken)

@@ -237,7 +237,7 @@ class FrontEnd:
         for server, those in by_server.values():
             finished = {output.request_id for output in those if output.finish_reason is not None} or None
             server.send(EngineCoreOutputs(outputs=those, scheduler_stats=stats, finished_requests=finished))
-        self._core.deliveries.note_delay(release.device, release.due_s)
+        self._core.deliveries.note_delay(release.device, release.at_s)
 
     def _stats(self) -> SchedulerStats:
         """Return the state of all devices together, as statistics of vLLM's scheduler."""

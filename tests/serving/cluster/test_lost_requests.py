@@ -64,7 +64,7 @@ class Looks:
 
     def _take(self, releases: list[Release]) -> None:
         for release in releases:
-            take(0, unseen(self.flights, release.chunks), [release.at_s])
+            take(0, unseen(self.flights, release.chunks), release.at_s)
             self.told += release.unknown
             self._lost.take_unknown(self.node, release.unknown)
 

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 
-import numpy as np
 import pytest
 
-from device_model.step import StepCost, StepCosts
+from device_model.step import StepCost
 from serving.clock import VirtualClock
 from serving.device.engine import Engine
-from serving.device.live_driver import LEAP_S, MAX_OWED, MOST_AWAITED_S, LiveDriver
+from serving.device.live_driver import MAX_OWED, MOST_AWAITED_S, LiveDriver
 from serving.device.pricing import StepPrice
 from serving.device.slow_tier import SlowTier
 from serving.device.token_buffer import TokenBuffer
@@ -152,44 +151,3 @@ def test_a_driver_that_is_left_waits_neither_for_the_end_of_a_stall_nor_for_toke
     driver.cycle()
     with pytest.raises(ConnectionResetError):
         driver.cycle()
-
-
-class Run(Steps):
-    """Plans a hundred steps of a tenth of `LEAP_S`."""
-
-    def plan(self, at_s: float, now_s: float, last_s: float, done: Done) -> Batch:
-        return Batch(["a"], [1], [9], [True], at_s, horizon=100)
-
-    def price(self, batch: Batch, ext_bytes_per_s: float) -> Iterator[StepPrice]:
-        costs = StepCosts(np.array([[LEAP_S / 10, *[1.0] * 16]] * 100))
-        for cost in costs:
-            yield StepPrice(cost, plan=batch.plan, run=costs)
-
-
-@pytest.mark.parametrize(("behind", "together"), [(False, 1), (True, 10)])
-def test_while_an_edge_is_behind_steps_of_a_tenth_of_a_second_are_made_at_once(behind: bool, together: int) -> None:
-    steps, releases = Run(), list[Release]()
-    engine = Engine(0, steps, steps, SlowTier(1e9), TokenBuffer(), releases.append)
-    LiveDriver(engine, VirtualClock(), edge_is_behind=lambda at_s: behind).cycle()
-    counts = [release.record.steps for release in releases if release.record]
-    assert sum(counts) == 100 and abs(max(counts) - together) <= 1
-    for release in releases:
-        # Whose tokens waited for those of later steps is told as late.
-        assert release.record is not None and release.record.late_real_s == pytest.approx(release.at_s - release.due_s)
-
-
-def test_news_end_a_leap_with_the_step_under_way() -> None:
-    steps, releases = Run(), list[Release]()
-
-    class Interrupted(VirtualClock):
-        def until(self, at_s: float) -> float:
-            if not releases and self.now() == 0.0:
-                super().until(0.35 * LEAP_S)
-                driver.poke()
-                return self.now() - at_s
-            return super().until(at_s)
-
-    engine = Engine(0, steps, steps, SlowTier(1e9), TokenBuffer(), releases.append)
-    driver = LiveDriver(engine, Interrupted(), edge_is_behind=lambda at_s: True)
-    driver.cycle()
-    assert [release.record.steps for release in releases if release.record] == [4]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from serving.clock import VirtualClock
 from serving.device import pending_steps
 from serving.device.pending_steps import PendingSteps
-from serving.types import Release, Request, StepRecord
+from serving.types import Request, StepRecord
 from tests.examples import examples
 from tests.serving.device.test_engine import Bench
 
@@ -63,31 +63,3 @@ def test_steps_after_a_wait_for_tokens_are_recorded_when_they_begin() -> None:
     assert engine.at_s > 5.0 and len(bench.releases) > 5
     for release in bench.releases:
         assert release.record is not None and release.record.start_s == release.start_s
-
-
-def leapt(outputs: list[int], leap_s: float) -> tuple[list[float], list[Release]]:
-    """Return the instants at which a device has ended its steps, and its releases, of steps that are made at once where
-    they end within `leap_s`."""
-    bench = Bench(VirtualClock(), [Request(str(id), 0.0, 100, output) for id, output in enumerate(outputs)])
-    engine = bench.driver.engine
-    while len(bench.ended) < len(outputs):
-        steps = PendingSteps(engine, engine.plan(engine.at_s), leaps=True, leap_s=leap_s)
-        going = True
-        while going:
-            steps.make()
-            going = steps.advance()
-    releases = [release for release in bench.releases if release.record is not None]
-    return [end_s for release in releases for end_s in release.ends_s or [release.at_s]], releases
-
-
-@given(st.lists(st.integers(1, 40), min_size=1, max_size=6), st.floats(0.0, 0.3))
-@examples(40)
-def test_leaps_are_of_the_same_steps_and_hold_no_token_back_for_longer(outputs: list[int], leap_s: float) -> None:
-    alone = records(1, outputs, None)
-    ends_s, releases = leapt(outputs, leap_s)
-    assert ends_s == pytest.approx([record.start_s + record.latency_s for record in alone], rel=1e-9)
-    longest_s = max(record.latency_s for record in alone)
-    assert all(release.at_s - release.due_s <= leap_s + longest_s for release in releases)
-    assert sum(release.record.energy_j[0] for release in releases if release.record) == pytest.approx(
-        sum(record.energy_j[0] for record in alone)
-    )

@@ -9,11 +9,9 @@ import pytest
 from serving.call import Call
 from serving.clock import WallClock
 from serving.cluster.streams.arrival_board import NONE, PLACES, ArrivalBoard
-from serving.device.live_driver import LEAP_S
 from serving.edge import arrivals as arrivals_module
 from serving.edge.arrivals import Arrivals
-from serving.edge.backlog import BEHIND_S, Backlog
-from serving.types import NEVER, Release
+from serving.types import NEVER
 
 CLOCK = WallClock(0.0)
 
@@ -37,18 +35,6 @@ def test_devices_read_the_earliest_instant_that_any_edge_has_posted(tmp_path: Pa
     assert device.earliest_s(0.0) == 3.25
     core.post(0, NONE)
     assert device.earliest_s(0.0) == NEVER
-
-
-def test_devices_are_told_that_an_edge_is_behind_once_tokens_go_out_late_and_for_a_while(tmp_path: Path) -> None:
-    core, device = ArrivalBoard(tmp_path), ArrivalBoard(tmp_path)
-    clock = WallClock(0.0, speed=2.0)
-    backlog = Backlog(clock, core.post_behind)
-    backlog.on_release(Release(0, 1.0 + 2.0 * LEAP_S, [], ends_s=[1.0, 1.0 + 2.0 * LEAP_S]), [])
-    backlog.on_delivery(0, 1.9 * LEAP_S)  # of a leap, on time otherwise
-    assert not device.is_behind(clock.now())
-    backlog.on_delivery(1, 1.1 * LEAP_S)
-    assert device.is_behind(clock.now()) and not device.is_behind(clock.now() + 2.0 * BEHIND_S)
-    assert device.earliest_s(0.0) == NEVER  # That is no arrival.
 
 
 def test_a_call_is_posted_until_it_was_sent_or_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ class Run:
         """A request whose TTFT is 200 ms, and fifty steps of 20 ms with a token each."""
         one = flight()
         one.recorded = [] if recorded else None
-        self.metrics.on_tokens(take(0, [(one, Chunk(one.request.id, 0, [1]))], [1.2]))
+        self.metrics.on_tokens(take(0, [(one, Chunk(one.request.id, 0, [1]))], 1.2))
         self.steps_of(one, late_s, step_late_s, underruns)
 
     def steps_of(self, one: Flight, late_s: float = 0.0, step_late_s: float = 0.0, underruns: int = 0) -> None:
@@ -38,7 +38,7 @@ class Run:
                 record(latency_s=0.02, late_real_s=step_late_s, underruns=underruns if not step else 0)
             )
             at_s += 0.02
-            self.metrics.on_tokens(take(0, [(one, Chunk(one.request.id, 1 + step, [1]))], [at_s]))
+            self.metrics.on_tokens(take(0, [(one, Chunk(one.request.id, 1 + step, [1]))], at_s))
             self.metrics.on_delivery(0, late_s)
         self.pause()
 
@@ -107,7 +107,7 @@ def test_a_backlog_tells_since_when_a_host_is_too_slow_and_not_by_how_much(late:
 def test_answers_that_began_long_ago_are_as_late_as_new_ones() -> None:
     run, one = Run(), flight()
     run.second(late_s=0.05)
-    take(0, [(one, Chunk(one.request.id, 0, [1]))], [1.2])
+    take(0, [(one, Chunk(one.request.id, 0, [1]))], 1.2)
     for _ in range(2 * int(WINDOW_S)):
         run.steps_of(one, late_s=0.05)
     assert len(run.said) == 1 and run.too_slow()["delivery"] == 1.0
