@@ -22,6 +22,7 @@ def test_clients_beyond_the_queue_are_told_when_to_come_back_and_nothing_else(em
     assert overload(emulator, seconds=2, places=QUEUE, factor=3) == []
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_clients_that_go_away_leave_nothing_behind(emulator: ServerProcess) -> None:
     wrong, _ = mixed(emulator, seconds=6)

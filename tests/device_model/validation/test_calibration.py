@@ -55,6 +55,7 @@ def test_a_law_is_fitted_to_what_it_can_reach():
     assert reached(given, shipped[Law.PUBLISHED]) == given
 
 
+@pytest.mark.slow
 def test_it_stays_between_the_bounds_of_each_figure(fit):
     for figures, ranges in ((fit.speculation, OF_DEVICE), (fit.localities[MODEL], OF_MODEL)):
         for name, range_ in ranges.items():
@@ -76,12 +77,14 @@ def test_without_a_speedup_there_is_nothing_to_fit_to(cells):
         calibrate(cells)
 
 
+@pytest.mark.slow
 def test_what_is_written_loads_again_with_the_same_figures(fit, written):
     assert sorted(path.stem for path in written.iterdir()) == [MODEL, "elmoe3d"]
     assert read_named(Locality, "calibration", MODEL, written) == fit.localities[MODEL]
     assert read_named(Speculation, "calibration", "elmoe3d", written) == fit.speculation
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [MODEL, "elmoe3d"])
 def test_its_head_says_what_it_was_fitted_on_when_and_how_well(fit, written, name):
     head = (written / f"{name}.toml").read_text().split("\n\n")[0]
@@ -93,6 +96,7 @@ def test_its_head_says_what_it_was_fitted_on_when_and_how_well(fit, written, nam
     assert f"Residuals of phi_sd: mean {sd.mape:.2f} %, p90 {sd.p90:.2f} %, largest {sd.largest:.2f} %." in head
 
 
+@pytest.mark.slow
 def test_what_was_chosen_is_told_from_what_was_fitted(written):
     sources = tomllib.loads((written / "elmoe3d.toml").read_text())["sources"]
     chosen = {key for key, source in sources.items() if source.startswith("Chosen, not fitted")}

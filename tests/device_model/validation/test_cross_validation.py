@@ -15,6 +15,7 @@ CELLS = [
 ONE_MODEL = [cell for cell in CELLS if cell.model == "deepseek-v2-lite" and cell.hb_gb == 8][::2]
 
 
+@pytest.mark.slow
 def test_each_cell_is_left_out_once() -> None:
     heard: list[str] = []
     rows = cross_validate(ONE_MODEL, Law.PUBLISHED, 2, heard.append)

@@ -111,6 +111,7 @@ def test_predictions_are_right_on_average_where_requests_wait_for_a_place(mode: 
     assert np.quantile(abs(predicted / actual - 1), 0.75) < 0.25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [2.0, 8.0, 20.0])
 def test_predictions_are_right_on_average_where_the_engine_plans_a_step_ahead(rate: float) -> None:
     predicted, actual = simulated_ttfts(Scenario(hardware="h100", mode="fixed-ar"), poisson(rate, 200))
@@ -126,6 +127,7 @@ def test_predictions_are_right_on_average_where_prompts_come_in_chunks(mode: str
     assert np.quantile(abs(predicted / actual - 1), 0.75) < 0.15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("hardware", "slots", "rate"), [("4gb", 64, 2.0), ("4gb", 64, 8.0), ("8gb", 16, 6.0)])
 @pytest.mark.parametrize(("prefill", "near"), [("decode-first", 0.06), ("prefill-first", 0.12)])
 def test_predictions_are_right_on_average_where_prompts_have_steps_of_their_own(

@@ -211,6 +211,7 @@ def test_a_request_that_may_go_on_in_another_protocol_is_read_whole(bounded: Bou
     client.close()
 
 
+@pytest.mark.slow
 def test_one_that_asks_so_is_bounded_all_the_same(bounded: Bounded) -> None:
     assert answer(connect(bounded, POST + H2C + b"Content-Length: 100001\r\n\r\n"))[0] == 413
     assert answer(connect(bounded, POST + H2C + b"X: y\r\n" * (MOST_HEADERS + 1) + b"\r\n"))[0] == 431
@@ -221,6 +222,7 @@ def test_one_that_asks_so_is_bounded_all_the_same(bounded: Bounded) -> None:
     serves(bounded)
 
 
+@pytest.mark.slow
 def test_headers_are_bounded_in_size_and_number(bounded: Bounded) -> None:
     large = b"GET / HTTP/1.1\r\nX: " + b"x" * (MOST_HEAD_BYTES + 1)
     many = b"GET / HTTP/1.1\r\n" + b"".join(b"x%d: 1\r\n" % i for i in range(MOST_HEADERS + 2))

@@ -74,13 +74,14 @@ def seen(served: Served, fault: str) -> tuple[float, float, list[StepRecord]]:
     return float(np.mean(latencies[:20])), float(np.mean(latencies[-20:])), steps
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("fault", "least", "most"),
     [
         ("lpddr: left=0.5", 1.3, 2.01),
-        pytest.param("hb: left=0.5", 1.3, 4.0, marks=pytest.mark.slow),
-        pytest.param("clock: left=0.5", 1.05, 2.01, marks=pytest.mark.slow),
+        ("hb: left=0.5", 1.3, 4.0),
+        ("clock: left=0.5", 1.05, 2.01),
     ],
 )
 def test_what_breaks_slows_the_steps_down_and_is_mended(served: Served, fault: str, least: float, most: float) -> None:

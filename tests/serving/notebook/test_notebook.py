@@ -252,6 +252,7 @@ def test_ctrl_c_returns_what_is_done(folder: Path, monkeypatch: pytest.MonkeyPat
     assert again.complete and len(again.rows) == 6 and all(row in again.rows for row in found.rows)
 
 
+@pytest.mark.slow
 def test_the_example_notebook_runs(server: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     book = json.loads(NOTEBOOK.read_text())
     assert book["nbformat"] == 4 and "(examples/foreserve.ipynb)" in (ROOT / "README.md").read_text(encoding="utf-8")

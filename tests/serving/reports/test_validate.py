@@ -308,6 +308,7 @@ def test_a_calibration_on_nothing_is_refused_in_one_sentence(tmp_path):
     assert not (tmp_path / "o").exists()
 
 
+@pytest.mark.slow
 def test_it_draws_four_pictures(tmp_path, capsys):
     folder = tmp_path / "drawn" / "here"
     assert run("validate", "--json", "--reference", table(tmp_path, ROW), "--plots", folder) == 0
@@ -319,6 +320,7 @@ def test_it_draws_four_pictures(tmp_path, capsys):
     assert err.count("Drawn:") == 4
 
 
+@pytest.mark.slow
 def test_a_place_for_pictures_that_is_a_file_is_refused_in_one_sentence(tmp_path):
     path = table(tmp_path, ROW)
     command = [sys.executable, "-m", "serving.cli", "validate", "--reference", str(path), "--plots", str(path)]

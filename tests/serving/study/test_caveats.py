@@ -154,7 +154,9 @@ QUESTIONS = {
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-@pytest.mark.parametrize(("model", "has"), [("olmoe-1b-7b", True), ("glm-4.7-flash", False)])
+@pytest.mark.parametrize(
+    ("model", "has"), [("olmoe-1b-7b", True), pytest.param("glm-4.7-flash", False, marks=pytest.mark.slow)]
+)
 def test_all_tables_of_answers_have_their_caveats(tmp_path: Path, question: str, model: str, has: bool) -> None:
     settings = 'slo = { ttft_ms = 60000, share = 0.5 }\naxes.hardware = ["elmoe3d-4gb", "elmoe3d-8gb"]'
     named = {"settings": settings, "law": "realisable", "mode": "fixed-ar", "hardware": "elmoe3d-8gb"}

@@ -150,6 +150,7 @@ def test_each_question_has_its_page(tmp_path: Path, text: str, figures: list[str
     assert results.study.text in page.words and '"foreserve": "0.1.0"' in page.words
 
 
+@pytest.mark.slow
 def test_the_same_results_are_the_same_page(tmp_path: Path) -> None:
     results = reported(tmp_path, SWEEP.replace("seeds = [0, 1]", "seeds = [0]"))
     first = results.report.read_bytes()
@@ -166,6 +167,7 @@ def test_what_anybody_has_written_is_text(tmp_path: Path) -> None:
     assert "a$b$<i>" in page.words
 
 
+@pytest.mark.slow
 def test_points_that_fail_are_named_before_anything_else(tmp_path: Path) -> None:
     some = 'kv_tier = ["all", "fast"]\npreemption = ["recompute", "spill"]\n'
     text = SWEEP.replace('hardware = ["elmoe3d-4gb", "elmoe3d-8gb"]\n', some).replace("seeds = [0, 1]\n", "")

@@ -87,6 +87,7 @@ def test_topics_may_be_those_of_a_trace(
     assert study.variants["elmoe3d-8gb"] == {"hardware": "elmoe3d-8gb"}
 
 
+@pytest.mark.slow
 def test_what_it_leaves_can_be_run_again_as_a_study(workload: Path, tmp_path: Path) -> None:
     results = ran(SideBySide(("stratum-s", "a6000"), workload, "olmoe-1b-7b", devices=2, seeds=(3,)), tmp_path / "out")
     again = load_study(tmp_path / "out" / "study.toml")

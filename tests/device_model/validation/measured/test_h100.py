@@ -53,6 +53,7 @@ def fitted(*of_models: tuple[Path, Model]) -> GpuFit:
     return fit(*(measured_of(table, model, as_if_unmeasured()) for table, model in of_models))
 
 
+@pytest.mark.slow
 def test_the_shipped_figures_are_those_of_the_measured_steps_of_both_models() -> None:
     found = fitted((TABLES / "popular.csv", bf16()), (OLMOE / "even.csv", olmoe()))
     assert found.figures == figures_of(gpu.Device.setup_of("qwen3", shipped(), bf16())) and not found.kept

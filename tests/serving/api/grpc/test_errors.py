@@ -220,6 +220,7 @@ def test_a_client_that_goes_away_closes_vllms_stream(waits_in):
     run(create, use)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["cancel", "deadline"])
 def test_a_client_that_goes_away_cancels_an_unary_call(how):
     entered, cancelled = asyncio.Event(), asyncio.Event()

@@ -36,6 +36,7 @@ def dropped(emulator: ServerProcess) -> dict[str, float]:
     return {sample.labels["receiver"]: sample.value for sample in samples}
 
 
+@pytest.mark.slow
 def test_a_byte_that_says_nothing_wedges_nobody_and_is_counted(emulator: ServerProcess, client: openai.OpenAI) -> None:
     expected = ask(client, 7, [])
     paths, before = sockets(emulator), dropped(emulator)

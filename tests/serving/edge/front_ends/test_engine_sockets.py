@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+import pytest
 import zmq
 
 from serving.edge.front_ends.engine_sockets import ApiServer
@@ -23,6 +24,7 @@ async def ended(within_s: float, requests: list[str], outputs: str) -> list[bool
     return found
 
 
+@pytest.mark.slow
 def test_one_that_is_there_stays_however_soon_it_has_answered() -> None:
     context = zmq.Context.instance()
     with context.socket(zmq.PULL) as outputs:

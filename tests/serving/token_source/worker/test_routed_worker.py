@@ -8,6 +8,8 @@ import pytest
 
 from serving.scenario.scenario import BUNDLED_MODEL
 
+pytestmark = pytest.mark.slow
+
 # In a process of its own: vLLM's settings are environment variables, and it keeps what it has initialised.
 PROGRAM = """
 import json, sys
@@ -52,7 +54,6 @@ def results():
     return json.loads(lines[0].removeprefix("RESULTS "))
 
 
-@pytest.mark.slow
 def test_there_is_a_row_for_each_token_that_was_computed(results):
     assert [shape[0] for shape, _, _ in results] == [1 + 11, 5 + 2, 17 + 6, 40]
     assert all(shape == expected for shape, expected, _ in results)
