@@ -4,6 +4,8 @@ import json
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.deploy.prometheus import ROOT, RULES, program
 from tests.deploy.test_dashboards import panels
 
@@ -22,6 +24,7 @@ def test_the_configuration_is_one_and_finds_the_rules() -> None:
     assert "2 rule files found" in promtool("check", "config", "deploy/prometheus/prometheus.yml")
 
 
+@pytest.mark.slow
 def test_alerts_fire_when_they_should_and_only_then() -> None:
     promtool("test", "rules", "tests/deploy/alerts.yml")
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import httpx
+import pytest
 
 from serving.process.server_process import ServerProcess
 from serving.workload import Source, load_workload
@@ -42,6 +43,7 @@ def hits(emulator: ServerProcess) -> float:
     return sum(float(line.split()[-1]) for line in lines if line.startswith("vllm:prefix_cache_hits_total"))
 
 
+@pytest.mark.slow
 def test_users_in_sessions(emulator, tmp_path):
     (tmp_path / "w.toml").write_text(WORKLOAD)
     before = hits(emulator)

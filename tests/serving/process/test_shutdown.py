@@ -108,10 +108,9 @@ def test_a_start_that_is_ended_leaves_nothing_and_says_nothing(
     assert httpx.get(f"{emulator.http_url}/health", timeout=60).status_code == 200
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGTERM, 143), pytest.param(signal.SIGKILL, -9, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGKILL, -9)])
 def test_who_is_ended_while_it_waits_for_a_server_takes_that_with_it(
     tmp_path: Path, number: signal.Signals, code: int
 ) -> None:

@@ -274,6 +274,7 @@ def bowl(at: Row) -> Row:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("most", "trials"), [(16, 32), (64, 48)])
 def test_search_finds_the_best_that_keeps_its_bounds(tmp_path: Path, most: int, trials: int) -> None:
     asked = study(tmp_path, SEARCH.format(most=most, trials=trials))

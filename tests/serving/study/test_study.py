@@ -167,6 +167,7 @@ assert len(results.points) == 3 and "ray" not in sys.modules, len(results.points
 """
 
 
+@pytest.mark.slow
 def test_a_small_study_does_without_ray(tmp_path: Path) -> None:
     written(tmp_path, SWEEP.replace(FAILING, ""))
     ended = subprocess.run([sys.executable, "-c", SMALL], cwd=tmp_path, capture_output=True, text=True, timeout=60)

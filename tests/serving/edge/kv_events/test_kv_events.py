@@ -95,6 +95,7 @@ def check(child: ServerProcess, subscriber: Subscriber, prompt: list[int], rank:
     return expected
 
 
+@pytest.mark.slow
 def test_what_is_rebuilt_from_the_events_is_what_the_devices_have(
     following: ServerProcess, subscriber: Subscriber
 ) -> None:

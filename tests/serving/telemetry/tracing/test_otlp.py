@@ -65,6 +65,7 @@ def test_what_its_parent_does_not_sample_is_not_sent_but_has_an_id() -> None:
     assert told.trace_id == TRACE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
 def test_a_collector_that_is_down_delays_nobody(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, protocol: str
