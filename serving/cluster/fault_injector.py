@@ -53,6 +53,8 @@ class FaultInjector:
         self.active = ActiveFaults(devices.tier)
         # Held while conditions change, so that two changes of one device come one after the other.
         self._lock = asyncio.Lock()
+        # The instants of the events that faults wait for, each with its fault's id.
+        self._waiting: set[tuple[float, int]] = set()
         self._carried_out: set[asyncio.Future[InjectedFault]] = set()
         self._revivals: set[asyncio.Task[None]] = set()
 
@@ -140,7 +142,7 @@ class FaultInjector:
 
     async def _drive(self, injected: InjectedFault, coming: Iterable[FaultEvent]) -> None:
         for event in coming:
-            await self._until(event.at_s)
+            await self._until(event.at_s, injected.id)
             try:
                 await self._happen(injected, event)
             except RefusedAction as error:
@@ -152,11 +154,21 @@ class FaultInjector:
         if not self.active.of(injected.id):
             self.faults.pop(injected.id, None)
 
-    async def _until(self, at_s: float) -> None:
-        # Sleep once in any case: a fault that comes more often than it can be carried out must not block the loop.
-        await asyncio.sleep(LOOK_S)
-        while self._clock.now() < at_s:
+    async def _until(self, at_s: float, id: int) -> None:
+        """Wait until an event of a fault is due; one that another fault has before it goes first, as in virtual
+        time."""
+        due = at_s, id
+        self._waiting.add(due)
+        try:
+            # Sleep once in any case: a fault that comes more often than it can be carried out must not block the loop.
             await asyncio.sleep(LOOK_S)
+            while self._clock.now() < at_s:
+                await asyncio.sleep(LOOK_S)
+            # A fault with an earlier event may have looked just before the clock got here: its next look comes first.
+            if min(self._waiting) < due:
+                await asyncio.sleep(LOOK_S)
+        finally:
+            self._waiting.remove(due)
 
     async def _happen(self, injected: InjectedFault, event: FaultEvent) -> None:
         async with injected.lock:
