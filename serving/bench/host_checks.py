@@ -12,7 +12,7 @@ import psutil
 
 # A server with its actors held 1.3 GB (proportional set size, one device, foreserve-moe) before it was ready.
 SERVER_BYTES = 2e9
-# Ray's object store, in shared memory (`serving.cluster.ray_session`).
+# Ray's object store, in shared memory (`serving.cluster.session.ray_session`).
 SHARED_BYTES = 100 * 2**20
 # A stream takes a connection, for which a server takes no more than half of its files (`serving.api.http_protocol`).
 FILES_PER_STREAM = 2

@@ -5,7 +5,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from serving.cluster.ray_session import ray_session
+from serving.cluster.session.ray_session import ray_session
 from serving.study.runner import FEW_REQUESTS, run_study
 from serving.study.spec import load_study
 

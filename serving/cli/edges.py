@@ -16,7 +16,7 @@ from serving.cli.edge_process import EdgeSettings
 from serving.cli.server_start import EDGE, ServerStart
 from serving.cli.supervision import StartError
 from serving.clock import ClockOrigin
-from serving.cluster.ray_session import is_joined
+from serving.cluster.session.ray_settings import is_joined
 from serving.cluster.streams.sockets import here
 from serving.cluster.supervision.kept_part import KeptPart
 from serving.edge.front_ends.own_edge import OwnEdge

@@ -14,7 +14,7 @@ from serving.cli.server_start import ServerStart
 from serving.cli.supervision import loss_of_ray, unless, watch
 from serving.clock import ClockOrigin, WallClock
 from serving.cluster import cluster
-from serving.cluster.ray_session import is_joined
+from serving.cluster.session.ray_settings import is_joined
 from serving.cluster.sources.replacements import SourceActors
 from serving.cluster.streams.sockets import here
 from serving.cluster.streams.stream import Inbox

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ray.exceptions import RayError
 
+from serving.cluster.session.ray_settings import is_joined
 from serving.cluster.supervision.deaths import summary
 from serving.cluster.supervision.ray_watch import RayLost, on_loss, ray_processes, watch_ray
 from serving.process.shutdown import LOST, end_soon
@@ -36,7 +37,7 @@ def loss_of_ray(stack: contextlib.AsyncExitStack) -> "asyncio.Future[str]":
         log.error("%s, and with it all that served. Start the server anew, as a supervisor does.", why)
         lost.set_result(why)
 
-    watching = asyncio.create_task(watch_ray(ray_processes()))
+    watching = asyncio.create_task(watch_ray(ray_processes(own=not is_joined())))
     watching.add_done_callback(lambda task: on_loss(task, lose))
     stack.callback(watching.cancel)
     return lost

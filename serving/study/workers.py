@@ -5,7 +5,7 @@ from typing import Any
 
 import ray
 
-from serving.cluster.ray_session import ray_session
+from serving.cluster.session.ray_session import ray_session
 from serving.study.point import Point
 from serving.study.point_outcome import PointOutcome, outcome_of
 from serving.study.run import pack, unpack

@@ -17,7 +17,8 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from serving.cluster.forks.preloading import MODULE
+from serving.cluster.forks.preloading import SOURCES
+from serving.cluster.session.ray_settings import set_environment
 from serving.process.forks.forker import exiting
 from serving.scenario.scenario import Scenario
 from serving.token_source.vllm_args import prepare_environment
@@ -34,7 +35,9 @@ def main() -> None:
     asking = socket.socket(fileno=int(sys.argv[1]))
     gc.disable()
     prepare_environment(Scenario().token_model)
-    import_module(MODULE)
+    # gRPC reads some of it as it is imported.
+    set_environment()
+    import_module(SOURCES.module)
     gc.freeze()
     gc.enable()
     children: dict[int, tuple[int, socket.socket]] = {}

@@ -1,12 +1,14 @@
 """Actor imports: what the actors of devices and the device model import, for the process that they are forked from.
 
-Ray as well, which reads some of its settings when it is imported: the process must have those of a worker
-(`fork_servers.ACTORS`). But no actor class: to decorate one, Ray draws a random number, and whoever is forked from then
+Ray as well, which reads its settings when it is imported: in a server's run they are those of a worker of its Ray, for
+which this waits. But no actor class: to decorate one, Ray draws a random number, and whoever is forked from then
 on would draw the same ones as all others. Two workers that draw the same ID for their first object end one of them.
 """
 
 from contextlib import suppress
 from importlib import import_module
+
+from serving.cluster.session.ray_node import take_worker_settings
 
 MODULES = (
     "ray._private.workers.default_worker",
@@ -26,6 +28,7 @@ MODULES = (
 # What a worker of Ray's imports where it is installed, to know how to send it. But pyarrow, which starts a thread.
 PACKAGES = ("pydantic.v1", "starlette.datastructures")
 
+take_worker_settings()
 for _name in MODULES:
     import_module(_name)
 for _name in PACKAGES:

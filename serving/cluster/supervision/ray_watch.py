@@ -28,16 +28,17 @@ class RayLost(Exception):
     """The loss of Ray; the message is a sentence without its full stop."""
 
 
-def ray_processes() -> dict[str, psutil.Process]:
-    """Return the raylet of this node, and the GCS if it is ours, by name."""
+def ray_processes(own: bool) -> dict[str, psutil.Process]:
+    """Return the raylet of this node, and the GCS if Ray is our `own`, by name."""
     node = ray._private.worker._global_node
     if node is None:
         return {}
-    found = {name: psutil.Process(info.process.pid) for name, (info, *_) in node.all_processes.items() if name == GCS}
+    known_by = {RAYLET: f"={node.raylet_socket_name}", **({GCS: f"={node.session_name}"} if own else {})}
+    found = dict[str, psutil.Process]()
     for process in psutil.process_iter(["name", "cmdline"]):
-        words = process.info["cmdline"] or []
-        if process.info["name"] == RAYLET and any(word.endswith(f"={node.raylet_socket_name}") for word in words):
-            found[RAYLET] = process
+        known = known_by.get(process.info["name"])
+        if known and any(word.endswith(known) for word in process.info["cmdline"] or []):
+            found[process.info["name"]] = process
     return found
 
 

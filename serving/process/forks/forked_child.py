@@ -28,6 +28,10 @@ class ForkedChild:
         os.close(reader)
         return cls(pid, Pipe(writer))
 
+    def has_ended(self) -> bool:
+        """Tell whether it has ended."""
+        return self.returncode is not None or self._peer.ended()
+
     async def wait(self) -> int:
         """Return its exit code, once it has ended."""
         if self.returncode is None:

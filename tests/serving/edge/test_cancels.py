@@ -16,8 +16,8 @@ from vllm.v1.engine import EngineCoreRequest
 from serving.cli.emulation import build_engine, make_ready
 from serving.clock import ClockOrigin
 from serving.cluster import cluster
-from serving.cluster.ray_session import ray_session
 from serving.cluster.readiness import Readiness
+from serving.cluster.session.ray_session import ray_session
 from serving.cluster.streams.sockets import here
 from serving.cluster.streams.stream import Inbox
 from serving.edge.preflight import prepare

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from serving.cli.study_run import run_shown
-from serving.cluster.ray_session import ray_session
+from serving.cluster.session.ray_session import ray_session
 from serving.scenario.scenario import Scenario
 from serving.scenario.slo import parse_classes
 from serving.simulation.simulator import Simulator

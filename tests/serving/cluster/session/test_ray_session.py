@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import ray
 
-from serving.cluster.ray_session import ray_session
+from serving.cluster.session.ray_session import ray_session
 from serving.usage_error import UsageError
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from ray._private.workers import setup_worker as rays_own
 
-from serving.cluster.forks import setup_worker
+from serving.cluster.session import setup_worker
 
 ECHO = "import json, os, sys; print(json.dumps([sys.argv[1:], os.environ.get('COLOUR')]))"
 WORKER = str(Path(rays_own.__file__).with_name("default_worker.py"))
