@@ -1,7 +1,7 @@
 """Compare: each variant against a baseline, under the same requests, at each place on the axes."""
 
 from dataclasses import dataclass
-from math import inf
+from math import inf, isnan, nan
 from typing import Any, Self
 
 from serving.study.measures.targets import Targets
@@ -62,9 +62,9 @@ def _against(pairs: list[tuple[Finding, Finding]]) -> Row:
     group, base = [one for one, _ in pairs], [other for _, other in pairs]
     for name in FIGURES:
         row[name] = pooled(group, name)
-        row[f"{name} /base"] = _ratio(row[name], pooled(base, name))
-        if len(pairs) > 1:
-            ratios = [_ratio(one.row[name], other.row[name]) for one, other in pairs]
+        row[f"{name} /base"] = _ratio(group, base, name)
+        ratios = [ratio for one, other in pairs if not isnan(ratio := _ratio([one], [other], name))]
+        if len(pairs) > 1 and ratios:
             row[f"{name} /base least"], row[f"{name} /base most"] = min(ratios), max(ratios)
     return row
 
@@ -72,8 +72,13 @@ def _against(pairs: list[tuple[Finding, Finding]]) -> Row:
 def is_comparable(row: Row) -> bool:
     """Tell whether the baseline and the variant of an answer both served somebody: else there is nothing to set beside
     each other."""
-    return float(row["tokens_per_s"]) > 0 and float(row["tokens_per_s /base"]) < inf
+    return not isnan(row["tokens_per_s /base"])
 
 
-def _ratio(value: float, base: float) -> float:
-    return value / base if base else 1.0 if value == base else inf
+def _ratio(group: list[Finding], base: list[Finding], name: str) -> float:
+    """Return how many times the baseline's a figure is: no number where either serves nobody, whose latencies and
+    joules are 0 as there are none, or where both have nothing of it."""
+    value, of_base = pooled(group, name), pooled(base, name)
+    if not (pooled(group, "tokens_per_s") and pooled(base, "tokens_per_s")):
+        return nan
+    return value / of_base if of_base else inf if value else nan

@@ -207,7 +207,8 @@ def _compare(results: Results, rows: list[Row]) -> str:
     assert isinstance(question, Compare)
     others = [name for name in results.study.variants if name != question.baseline]
     known = [row for row in rows if is_comparable(row)]
-    nowhere = "" if len(known) == len(rows) else "Where one of both serves nobody, nothing is compared."
+    why = "Where one of both serves nobody" if any(row["tokens_per_s"] for row in rows) else "As nobody is served"
+    nowhere = "" if len(known) == len(rows) else f"{why}, nothing is compared."
     ratios = [
         f"{name} has {_spans([row for row in known if row[VARIANT] == name])}"
         for name in others[:MOST_NAMED]

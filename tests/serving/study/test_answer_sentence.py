@@ -80,6 +80,15 @@ def test_a_search_of_places_that_serve_nobody_names_none(tmp_path: Path, search:
     assert "nearest" not in results.report.read_text() and results.answer_rows[0]["tried"] == 2
 
 
+def test_a_comparison_of_variants_that_serve_nobody_has_no_multiples(tmp_path: Path) -> None:
+    hurried = 'scenario = { slo_classes = ["x: ttft_ms=0.01"], default_slo = "x" }\n'
+    variants = "variants.plain.mode = 'fixed-ar'\nvariants.drafts.mode = 'fixed-sd'\n"
+    console = Console(file=io.StringIO(), width=200)
+    show(ran(tmp_path, f'question = "compare"\n{hurried}{variants}'), console)
+    printed = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "As nobody is served, nothing is compared." in printed and "x 1.000" not in printed
+
+
 def test_without_targets_whoever_is_served_keeps_them(tmp_path: Path) -> None:
     console = Console(file=io.StringIO(), width=200)
     show(ran(tmp_path, 'question = "sweep"\nscenario.max_queue = 1\n'), console)

@@ -1,6 +1,7 @@
 """Do questions find what is there to be found? Points are answered here by laws of the test's own."""
 
 from collections.abc import Callable
+from math import isnan
 from pathlib import Path
 
 import pytest
@@ -323,6 +324,20 @@ def test_compare_tells_where_nobody_is_served(tmp_path: Path, refusing: str, kno
         findings += ask(inquiry, lambda at: nobody if at["variant"] in refusing and at["load"] == 2 else row())[1]
     found = [(each["load"], is_comparable(each)) for each in asked.question.answers(asked, [], findings)]
     assert found == [(1, True), (2, known[0]), (1, True), (2, known[1])]
+
+
+def test_compare_has_no_ratio_of_nothing_to_nothing(tmp_path: Path) -> None:
+    """Nobody is as fast with one variant as with the other; nor has a device without experts as many hits."""
+    asked = study(tmp_path, 'question = "compare"\nseeds = [1, 2]\nvariants.a.tau = 2\nvariants.b.tau = 3\n')
+    nobody = dict.fromkeys(COLUMNS, 0.0) | {"judged": 100, "refused": 100, "refused_share": 1.0}
+    findings: list[Finding] = []
+    for inquiry in asked.question.inquiries(asked):
+        findings += ask(inquiry, lambda at: nobody if at["seed"] == 1 else row(hit_rate=0.0))[1]
+    _, other = asked.question.answers(asked, [], findings)
+    assert (other["ttft_mean_s /base"], other["ttft_mean_s /base least"], other["ttft_mean_s /base most"]) == (1, 1, 1)
+    assert isnan(other["hit_rate /base"]) and "hit_rate /base least" not in other
+    _, other = asked.question.answers(asked, [], [each for each in findings if each.point.seed == 1])
+    assert all(isnan(other[name]) for name in other if name.endswith("/base"))
 
 
 def test_sweep_names_the_best_of_those_that_keep_their_targets(tmp_path: Path) -> None:
