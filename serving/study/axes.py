@@ -5,6 +5,7 @@ A name is a key of the scenario (`tau`) that counts in virtual time, one of the 
 (`workload.output.mean`), or `load`: how many times as many requests a second, or users, as the workload says.
 """
 
+import json
 from collections.abc import Iterator
 from itertools import product
 from typing import Any
@@ -46,6 +47,15 @@ def variants_of(table: TomlTable) -> dict[str, Settings]:
         assert of_one is not None
         found[name] = {key: _setting(key, *place) for key, place in _leaves(of_one)}
     return found
+
+
+def as_toml(value: Any) -> str:
+    """Return a value as a study's file has it."""
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{json.dumps(key)} = {as_toml(each)}' for key, each in value.items())} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(as_toml, value))}]"
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def combinations(axes: Axes) -> Iterator[Settings]:

@@ -23,9 +23,9 @@ from serving.presentation.csv_rows import write_csv
 from serving.presentation.json_text import json_text
 from serving.process.output_folder import make_folder
 from serving.scenario.listen_options import KEYS
-from serving.study.axes import Settings
+from serving.study.axes import Settings, as_toml
 from serving.study.code_digest import code_digest
-from serving.study.point import Point, shown
+from serving.study.point import Point
 from serving.study.point_caveats import point_caveats
 from serving.study.questions import by_settings
 from serving.study.run import Run, pack, unpack
@@ -82,11 +82,11 @@ class Store:
 
     def write_tables(self, findings: list[Finding], answers: list[Row]) -> list[Path]:
         """Write all tables, the answers as they are told; return their paths."""
-        rows = [point_row(finding) for finding in findings]
+        rows = [_cells(point_row(finding)) for finding in findings]
         paths = [self.folder / name for name in ("points.csv", "answers.csv", "points.parquet")]
         paths += [self.folder / name for name in ("requests.parquet", "timeline.parquet")]
         write_csv(rows, paths[0])
-        write_csv(answers, paths[1])
+        write_csv(list(map(_cells, answers)), paths[1])
         pq.write_table(pa.Table.from_pylist(_uniform(rows)), paths[2])
         keys = list(dict.fromkeys(finding.point.key for finding in findings if not finding.error))
         _concatenate(((key, table(run.requests_file)) for key, run in self._runs(keys)), paths[3])
@@ -114,9 +114,8 @@ def _other_code_of(path: Path) -> str:
 def point_row(finding: Finding) -> Row:
     """Return the row of a point in a table: its key, what tells it from others, what came of it."""
     point = finding.point
-    names = {name: value if isinstance(value, int | float) else shown(value) for name, value in point.names.items()}
     told = {"load": point.load, "error": finding.error, "caveats": caveats_of([finding])}
-    return {"point": point.key} | names | told | finding.row
+    return {"point": point.key} | point.names | told | finding.row
 
 
 def answer_row(row: Row, findings: list[Finding]) -> Row:
@@ -161,6 +160,11 @@ def about(study: Study) -> dict[str, Any]:
 
 def _without_keys(settings: Settings) -> Settings:
     return {name: value for name, value in settings.items() if name not in KEYS}
+
+
+def _cells(row: Row) -> Row:
+    """Return a row as files have it: lists and tables of a setting as a study's own, from which it reads them."""
+    return {name: as_toml(value) if isinstance(value, list | tuple | dict) else value for name, value in row.items()}
 
 
 def _uniform(rows: list[Row]) -> list[Row]:

@@ -124,6 +124,19 @@ def test_a_study_keeps_its_points_and_names_those_that_fail(cores: int, tmp_path
     assert len(pq.read_table(out / "points.parquet")) == 12 == len(pd.read_csv(out / "points.csv"))
 
 
+def test_tables_have_lists_as_a_study_reads_them(tmp_path: Path) -> None:
+    fleets = ["elmoe3d-8gb"], ["2 x elmoe3d-4gb", "elmoe3d-8gb"]
+    axes = f'fleet = {list(fleets)}\n"workload.prompt" = [{{ kind = "constant", value = 150 }}]\n'
+    study = load_study(written(tmp_path, SWEEP.replace(FAILING, axes).replace("load = [0.5, 1, 2]", "")))
+    run_study(study, out := tmp_path / "out")
+    points, answers = (pd.read_csv(out / name) for name in ("points.csv", "answers.csv"))
+    assert list(points.fleet) == list(pq.read_table(out / "points.parquet")["fleet"].to_pylist())
+    assert set(answers.fleet) <= set(points.fleet) and set(answers["workload.prompt"]) == set(points["workload.prompt"])
+    told = f'fleet = [{", ".join(points.fleet)}]\n"workload.prompt" = [{points["workload.prompt"][0]}]\n'
+    again = load_study(written(tmp_path, SWEEP.replace(FAILING, told).replace("load = [0.5, 1, 2]", "")))
+    assert again.axes == study.axes
+
+
 @pytest.fixture
 def other_specs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """What makes the code, with the specs that belong to it, another than it was."""
