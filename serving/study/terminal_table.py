@@ -15,7 +15,7 @@ from serving.study.questions.lead import LEAD
 from serving.study.questions.search import Search
 from serving.study.report.answer_sentence import answer_sentence
 from serving.study.report.mode_verdict import mode_verdict
-from serving.study.report.seed_range import with_seed_range
+from serving.study.report.seed_range import all_seeds, with_seed_range
 from serving.study.results import Results
 from serving.study.store import point_row
 from serving.study.summary import Row, is_figure
@@ -75,7 +75,7 @@ def show(results: Results, console: Console) -> None:
         console.print(f"None of {len(points)} points could be made.")
         return
     if not results.answer_rows:
-        console.print(f"No combination keeps its targets. The first of {len(made)} points:")
+        console.print(f"No combination keeps its targets{all_seeds(results)}. The first of {len(made)} points:")
     if not results.study.has_targets:
         console.print("There are no targets (`slo`, or classes that requests name), so whoever is served keeps them.")
     for sentence in filter(None, (answer_sentence(results),)):

@@ -60,9 +60,19 @@ def by_settings(findings: list[Finding]) -> list[tuple[Settings, list[Finding]]]
     groups: dict[str, tuple[Settings, list[Finding]]] = {}
     for finding in findings:
         if not finding.error:
-            settings = {name: value for name, value in finding.point.names.items() if name != SEED}
+            settings = _beside_seed(finding)
             groups.setdefault(repr(settings), (settings, []))[1].append(finding)
     return list(groups.values())
+
+
+def with_all_seeds(findings: list[Finding]) -> list[tuple[Settings, list[Finding]]]:
+    """Group findings as `by_settings` does, without places at which a seed failed: the others tell nothing of it."""
+    failed = {repr(_beside_seed(finding)) for finding in findings if finding.error}
+    return [each for each in by_settings(findings) if repr(each[0]) not in failed]
+
+
+def _beside_seed(finding: Finding) -> Settings:
+    return {name: value for name, value in finding.point.names.items() if name != SEED}
 
 
 def pooled(findings: list[Finding], name: str) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 from serving.simulation.seed_noise import BySeed, Gap, gap_between, percent, ranking
 from serving.study.axes import LOAD, Settings
 from serving.study.point import SEED
-from serving.study.questions import by_settings, closeness, pooled
+from serving.study.questions import by_settings, closeness, pooled, with_all_seeds
 from serving.study.questions.capacity import Capacity, held_by_seed, held_figure, is_beyond, is_short
 from serving.study.questions.search import Search
 from serving.study.questions.sweep import BEST, Sweep
@@ -65,7 +65,7 @@ def leads(study: Study, findings: list[Finding], rows: list[Row]) -> list[Lead]:
     groups = by_settings(findings)
     found: list[Lead | None] = []
     if isinstance(question, Sweep):
-        kept = [each for each in groups if closeness(each[1], study.needs) >= 1]
+        kept = [each for each in with_all_seeds(findings) if closeness(each[1], study.needs) >= 1]
         found = [_lead_of(kept, name, -1 if most else 1) for _, name, most in BEST]
     elif isinstance(question, Search):
         seeds = max(1, len(study.seeds))

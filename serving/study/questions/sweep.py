@@ -3,7 +3,7 @@
 from typing import Self
 
 from serving.study.measures.targets import Targets
-from serving.study.questions import EveryPoint, asked_of, by_settings, closeness, pooled, row_of
+from serving.study.questions import EveryPoint, asked_of, closeness, pooled, row_of, with_all_seeds
 from serving.study.study import Finding, Study
 from serving.study.summary import Row
 from serving.toml_table import TomlTable
@@ -21,11 +21,11 @@ class Sweep(EveryPoint):
         return cls()
 
     def answers(self, study: Study, answers: list[Row], findings: list[Finding]) -> list[Row]:
-        """Among combinations that meet the targets, return the one with the most goodput and the one with the least
-        energy."""
+        """Among combinations that meet the targets, and were made with each seed, return the one with the most goodput
+        and the one with the least energy."""
         kept = [
             (settings, {name: pooled(group, name) for name in SHOWN} | asked_of(study, group))
-            for settings, group in by_settings(findings)
+            for settings, group in with_all_seeds(findings)
             if closeness(group, study.needs) >= 1
         ]
         rows = []

@@ -3,7 +3,7 @@
 from serving.simulation.seed_noise import percent, within_noise
 from serving.study.axes import LOAD
 from serving.study.point import VARIANT
-from serving.study.questions import by_settings, closeness
+from serving.study.questions import by_settings, closeness, with_all_seeds
 from serving.study.questions.capacity import Capacity, is_beyond, is_short, leaves_nobody
 from serving.study.questions.compare import Compare, is_comparable
 from serving.study.questions.lead import Lead, held_by, ranked
@@ -136,13 +136,14 @@ def _sweep(results: Results, rows: list[Row]) -> str:
 
 
 def _left_out(results: Results) -> str:
-    """Return which places of a sweep are not compared, as they miss their targets; "" if all keep them."""
-    needs = results.study.needs
-    missed: list[Row] = [
-        dict(settings) for settings, group in by_settings(results.findings) if closeness(group, needs) < 1
-    ]
+    """Return which places of a sweep are not compared, as they miss their targets, or as seeds failed there; "" if
+    there is none."""
+    whole = with_all_seeds(results.findings)
+    missed: list[Row] = [dict(settings) for settings, group in whole if closeness(group, results.study.needs) < 1]
+    partly: list[Row] = [dict(each[0]) for each in by_settings(results.findings) if each not in whole]
     as_they = "it misses" if len(missed) == 1 else "they miss"
-    return f" Left out, as {as_they} the targets: {places(missed, ())}." if missed else ""
+    told = f" Left out, as {as_they} the targets: {places(missed, ())}." if missed else ""
+    return told + (f" Left out, as a seed failed there: {places(partly, ())}." if partly else "")
 
 
 def _best_by(results: Results, row: Row, lead: Lead | None) -> str:

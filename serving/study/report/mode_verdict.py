@@ -7,7 +7,7 @@ from serving.scenario.options import KEYS
 from serving.scenario.scenario import Scenario
 from serving.study.axes import LOAD, WORKLOAD
 from serving.study.point import VARIANT
-from serving.study.questions import by_settings, pooled
+from serving.study.questions import pooled, with_all_seeds
 from serving.study.questions.capacity import Capacity, is_beyond, is_short
 from serving.study.report.units import listed, setting
 from serving.study.results import Results
@@ -72,7 +72,7 @@ def _measured(results: Results) -> tuple[Measure, list[Row]]:
         return Measure("users" if users else "load", lambda row: row.get("users", row.get(LOAD, 0.0)) or 0.0), rows
     rows = [
         settings | {name: pooled(group, name) for name in ("goodput_per_s", "e2e_mean_s", "j_per_token")}
-        for settings, group in by_settings(results.findings)
+        for settings, group in with_all_seeds(results.findings)
     ]
     if results.study.has_targets:
         return Measure("goodput", lambda row: row["goodput_per_s"]), rows

@@ -2,6 +2,7 @@
 
 from serving.study.questions.capacity import held_figure
 from serving.study.report.units import scale
+from serving.study.results import Results
 from serving.study.summary import LEAST, MOST, SEEDS, Row
 
 MORE_SEEDS = "several can, as `seeds = [0, 1, 2]`."
@@ -16,6 +17,11 @@ def seed_range(row: Row) -> str:
         return ""
     of = scale(name, ends)
     return " to ".join(dict.fromkeys(of.number(end) for end in ends))
+
+
+def all_seeds(results: Results) -> str:
+    """Return the words that narrow "keeps its targets" where seeds failed, without which no place is judged."""
+    return " with all its seeds" if results.failed and len(results.study.seeds) > 1 else ""
 
 
 def with_seed_range(rows: list[Row]) -> list[Row]:

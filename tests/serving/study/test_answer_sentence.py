@@ -219,6 +219,18 @@ def test_a_sweep_names_the_places_that_miss_their_targets(tmp_path: Path) -> Non
     assert said.endswith(". Left out, as it misses the targets: elmoe3d-4gb.")
 
 
+def test_a_sweep_names_the_places_at_which_a_seed_failed(tmp_path: Path) -> None:
+    """At twice the load nobody comes in the window with one of the seeds."""
+    asked = 'question = "sweep"\nseeds = [0, 1]\njudge.from_s = 7\naxes.load = [1, 2]\n'
+    results = ran(tmp_path, f"{asked}slo.ttft_ms = 60000\n")
+    assert [str(point) for point, _ in results.failed] == ["load=2, seed=0"]
+    said = answer_sentence(results)
+    assert said.startswith("Most goodput and least energy: load 1 (")
+    assert said.endswith(" Left out, as a seed failed there: load 2.")
+    assert answer_sentence(ran(tmp_path, f"{asked}slo.ttft_ms = 0.001\n")) == ""
+    assert "No combination keeps the targets with all its seeds: " in results.report.read_text()
+
+
 def test_the_front_is_of_those_who_serve_anybody_in_time(tmp_path: Path) -> None:
     page = ran(tmp_path, f'question = "sweep"\nslo = {{ ttft_ms = 40 }}\naxes.load = [1, 2]\n{HARDWARE}').report
     _, _, pareto = page.read_text().partition('<figure id="pareto">')

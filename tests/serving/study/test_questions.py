@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from serving.study.point import NOBODY
 from serving.study.questions.capacity import is_short
 from serving.study.questions.compare import is_comparable
+from serving.study.questions.lead import leads
 from serving.study.spec import load_study
 from serving.study.study import Finding, Inquiry, Study
 from serving.study.summary import COLUMNS, Row
@@ -346,6 +347,18 @@ def test_sweep_names_the_best_of_those_that_keep_their_targets(tmp_path: Path) -
     findings = [ask(inquiry, lambda at: laws[at["devices"]])[1][0] for inquiry in asked.question.inquiries(asked)]
     answers = asked.question.answers(asked, [], findings)
     assert [(each["best by"], each["devices"]) for each in answers] == [("most goodput", 2), ("least energy", 2)]
+
+
+def test_sweep_names_no_place_at_which_a_seed_failed(tmp_path: Path) -> None:
+    asked = study(tmp_path, 'question = "sweep"\nseeds = [0, 1]\naxes = { devices = [1, 2, 4] }\n')
+
+    def law(at: Row) -> Row | str:
+        return "Failed." if at["devices"] == 4 and at["seed"] else row(goodput_per_s=at["devices"])
+
+    findings = [each for inquiry in asked.question.inquiries(asked) for each in ask(inquiry, law)[1]]
+    best, _ = asked.question.answers(asked, [], findings)
+    assert best["devices"] == 2
+    assert [lead.first for lead in leads(asked, findings, [])] == [{"devices": 2}, {"devices": 1}]
 
 
 def test_search_leaves_places_without_the_figure_to_the_last(tmp_path: Path) -> None:

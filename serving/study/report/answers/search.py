@@ -5,7 +5,7 @@ from math import isfinite
 from typing import Any
 
 from serving.study.point import VARIANT
-from serving.study.questions import by_settings
+from serving.study.questions import with_all_seeds
 from serving.study.questions.lead import LEAD
 from serving.study.questions.search import FIGURES, Search
 from serving.study.report.answers import AnswerView, ChosenLoad, varied
@@ -92,7 +92,7 @@ class SearchAnswerView(AnswerView):
         return len({repr(finding.point.names[name]) for finding in self.results.findings if not finding.error}) > 1
 
     def _trials(self) -> list[Trial]:
-        groups = by_settings(self.results.findings)
+        groups = with_all_seeds(self.results.findings)
         # One that serves nobody has no figure to be drawn.
         tried = [at for each in groups if isfinite(self._order(at := LoadPoint(*each))[1])]
         best = accumulate(tried, self._better)

@@ -5,6 +5,7 @@ from serving.study.questions.lead import LEAD
 from serving.study.questions.sweep import SHOWN
 from serving.study.report.answers import AnswerView, varied
 from serving.study.report.markup import paragraph, points_table
+from serving.study.report.seed_range import all_seeds
 from serving.study.summary import is_figure
 
 
@@ -23,6 +24,6 @@ class SweepAnswerView(AnswerView):
         """Return the answer as HTML."""
         rows = self.results.answer_rows
         if not rows:
-            return paragraph(f"No combination keeps the targets: {self.promise}.")
+            return paragraph(f"No combination keeps the targets{all_seeds(self.results)}: {self.promise}.")
         settings = dict.fromkeys(name for row in rows for name in row if not is_figure(name))
         return points_table(self.results.told_rows, [*settings, *SHOWN, *self.study.asked_figures, LEAD, "caveats"])
