@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from operator import add
+from typing import Any
 
 from device_model.step import Energy
 from serving.refusals import Refusal
@@ -10,7 +11,7 @@ from serving.study.measures.presence import Presence
 from serving.study.measures.targets import Targets
 from serving.study.measures.token_gaps import TokenGaps
 from serving.study.tables import Rows
-from serving.study.timeline import Timeline
+from serving.study.timeline import COLUMNS, Timeline
 from serving.types import Chunk, Release, StepRecord
 
 REQUEST_COLUMNS = {
@@ -46,6 +47,7 @@ STEP_SUMS = (
     "queried_tokens",
     "cached_tokens",
 )
+BIN_COLUMNS = (*COLUMNS, "lost_s")
 NO_ENERGY = tuple(0.0 for _ in Energy._fields)
 
 
@@ -70,6 +72,13 @@ class Recorder(VirtualObserver):
         # Since when who waits for a step does; and when a device changed last.
         self._waits_since_s: dict[str, float] = {}
         self._changed_s = 0.0
+
+    def bins(self) -> list[dict[str, Any]]:
+        """Return the bins of the timeline, each with the device seconds until the last token that were lost in it."""
+        rows = self.timeline.rows()
+        ends_s = [min(row["start_s"] + row["width_s"], self.last_s) for row in rows]
+        lost_s = [self.presence.lost_s(row["start_s"], end_s) for row, end_s in zip(rows, ends_s, strict=True)]
+        return [row | {"lost_s": each} for row, each in zip(rows, lost_s, strict=True)]
 
     def on_begin(self, flight: Outcome) -> None:
         """Record since when a request waits."""

@@ -70,7 +70,7 @@ def simulate(
     wall_s = perf_counter() - began_s
     requests = recorder.requests.close()
     found = summary(recorder, requests, targets, percentiles) | {"wall_s": wall_s}
-    return Run(found, requests, recorder.timeline.rows())
+    return Run(found, requests, recorder.bins())
 
 
 def pack(run: Run) -> bytes:

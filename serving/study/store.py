@@ -28,15 +28,15 @@ from serving.study.code_digest import code_digest
 from serving.study.point import Point
 from serving.study.point_caveats import point_caveats
 from serving.study.questions import by_settings
+from serving.study.recorder import BIN_COLUMNS
 from serving.study.run import Run, pack, unpack
 from serving.study.study import Finding, Study
 from serving.study.summary import Row
 from serving.study.tables import table
-from serving.study.timeline import COLUMNS
 from serving.usage_error import CommandFailed
 
 # Of a run in which nothing was done too.
-BINS = pa.schema([(name, pa.float64()) for name in ("start_s", "width_s", *COLUMNS)])
+BINS = pa.schema([(name, pa.float64()) for name in ("start_s", "width_s", *BIN_COLUMNS)])
 ABOUT = "about.json"
 PACKAGES = ("foreserve", "numpy", "ray", "optuna", "pyarrow")
 

@@ -49,6 +49,11 @@ class Presence:
         """Return the seconds until `to_s` in which devices were there, of all together."""
         return sum(self._there_s(device, to_s) for device in self._stretches)
 
+    def lost_s(self, from_s: float, to_s: float) -> float:
+        """Return the seconds from one instant to another in which devices were lost, of all together."""
+        lost = (each for every in self._stretches.values() for each in every if not each.there)
+        return sum(each.within_s(from_s, to_s) for each in lost)
+
     def busy_s(self, to_s: float) -> float:
         """Return the seconds until `to_s` in which devices were in a step, of all together."""
         return sum(min(busy_s, self._there_s(device, to_s)) for device, busy_s in self._busy_s.items())

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
+from serving.study.recorder import BIN_COLUMNS
 from serving.study.study import Finding
-from serving.study.timeline import COLUMNS
 
 Columns = dict[str, Any]
 
@@ -24,12 +24,12 @@ def requests_of(folder: Path, findings: Iterable[Finding], columns: Iterable[str
 def bins_of(folder: Path, finding: Finding, most: int) -> Columns:
     """Return a run's timeline in at most `most` bins: each bin's start (`start_s`), the last one's end (`end_s`),
     device seconds (`device_s`), and sums as in `serving.study.timeline`."""
-    names = ["start_s", "width_s", *COLUMNS]
+    names = ["start_s", "width_s", *BIN_COLUMNS]
     found = _read(folder / "timeline.parquet", [finding.point.key], names)
     fold = max(1, -(-len(found["start_s"]) // most))
     ends_s = np.minimum(found["start_s"] + found["width_s"], finding.row["span_s"])
     found["device_s"] = np.maximum(ends_s - found["start_s"], 0) * devices_of(finding)
-    sums = {name: np.add.reduceat(found[name], np.arange(0, len(ends_s), fold)) for name in (*COLUMNS, "device_s")}
+    sums = {name: np.add.reduceat(found[name], np.arange(0, len(ends_s), fold)) for name in (*BIN_COLUMNS, "device_s")}
     return sums | {"start_s": found["start_s"][::fold], "end_s": float(ends_s[-1])}
 
 

@@ -22,7 +22,9 @@ MODES = (
     ("ar_s", "AR", "#0072b2", ""),
     ("prefill_s", "prefill, alone or with decoding", "#ffffff", "//////"),
     ("idle_s", "idle", "#eef0f3", ""),
+    ("lost_s", "lost", "#5b6470", ""),
 )
+SPENT = ("sd_s", "ar_s", "prefill_s", "lost_s")
 MOST = 4
 FINE, COARSE = 128, 40
 UNITS = ((7200.0, "h", 3600.0), (600.0, "min", 60.0), (0.0, "s", 1.0))
@@ -94,7 +96,8 @@ def _draw_modes(canvas: Figure, chosen: list[ChosenLoad], of_each: list[Columns]
     panels = canvas.subplots(len(chosen), 1, squeeze=False, sharex=_alike(of_each))[:, 0]
     unit, factor = _unit(of_each)
     for panel, each, bins in zip(panels, chosen, of_each, strict=True):
-        idle_s = np.maximum(bins["device_s"] - bins["sd_s"] - bins["ar_s"] - bins["prefill_s"], 0)
+        spent_s = sum(bins[name] for name in SPENT)
+        idle_s = np.maximum(bins["device_s"] - spent_s, 0)
         parts = np.array([(bins | {"idle_s": idle_s})[name] for name, *_ in MODES])
         shares = parts / np.maximum(parts.sum(axis=0), 1e-12)
         _stack(panel, _edges(bins) / factor, shares)

@@ -5,8 +5,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 
 from serving.scenario.scenario import Scenario
+from serving.study import load_study, run_study
+from serving.study.report import svg
 from serving.study.run import simulate
 from serving.study.timeline import BINS, COLUMNS, Timeline
 from serving.types import StepRecord
@@ -101,6 +104,38 @@ def test_who_is_preempted_or_loses_its_device_waits_again(devices: int, faults: 
     again_s = run.timeline.waiting_s.sum() - run.requests.queue_s.sum()
     assert again_s > 100
     assert run.timeline.sequence_s.sum() + again_s == pytest.approx(under_way_s, rel=0.01)
+
+
+def test_a_device_is_lost_from_its_fault_to_its_end_or_the_last_token() -> None:
+    workload = {"prompt": 20, "output": 60, "requests": 80, "arrivals": {"kind": "poisson", "rate_per_s": 2.0}}
+    made = workload_of(WorkloadTable(workload, Path("workload.toml")))
+    faults = ("lost: device=1, at=10.1, for=20", "lost: device=0, at=31")
+    run = simulate(Scenario(devices=2, faults=faults), made)
+    assert run.summary["span_s"] > 32
+    for row in run.bins:
+        begin_s, end_s = row["start_s"], min(row["start_s"] + row["width_s"], run.summary["span_s"])
+        lost_s = max(0.0, min(end_s, 30.1) - max(begin_s, 10.1)) + max(0.0, end_s - max(begin_s, 31.0))
+        assert row["lost_s"] == pytest.approx(lost_s)
+
+
+@pytest.mark.parametrize(("axes", "named"), [('faults = [["lost: device=1, at=1"]]', True), ("load = [1]", False)])
+def test_a_device_that_is_lost_is_not_drawn_as_idle(
+    axes: str, named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labels: list[str] = []
+
+    class Told(Figure):
+        def savefig(self, *args: object, **options: object) -> None:
+            labels.extend(text.get_text() for legend in self.legends for text in legend.get_texts())
+            super().savefig(*args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(svg, "Figure", Told)
+    (tmp_path / "study.toml").write_text(
+        f'question = "sweep"\nslo.ttft_ms = 60000\nscenario.devices = 2\naxes.{axes}\n'
+        'workload = { requests = 9, arrivals = { kind = "poisson", rate_per_s = 2 }, prompt = 20, output = 10 }\n'
+    )
+    run_study(load_study(tmp_path / "study.toml"), tmp_path / "out")
+    assert "idle" in labels and ("lost" in labels) == named
 
 
 def test_modes_are_told_apart() -> None:
