@@ -12,9 +12,11 @@ from serving.workload.arrivals import CHUNK, OpenLoop
 from serving.workload.distributions import MOST_TURNS
 from serving.workload.seeded_chance import stream
 from serving.workload.spec import Workload
+from serving.workload.table import WorkloadError
 from serving.workload.traces.rows import TraceRow
 
 Values = NDArray[np.float64]
+TimedRow = tuple[float, int, TraceRow]  # Its instant (NaN: not known yet), its round, and itself.
 LABELS = ("topics", "slo", "keys")
 
 
@@ -115,7 +117,7 @@ def _traced(workload: Workload, seed: int) -> Iterator[tuple[Values, Columns]]:
     rows = workload.trace.timed() if own else ((np.nan, *each) for each in workload.trace.untimed())
     times = None if own else _times(workload, seed)
     first, rest = 0, _Rest(workload, seed)
-    while chunk := list(islice(rows, CHUNK)):
+    for chunk in _in_chunks(rows):
         turns = [len(row.turns) for _, _, row in chunk]
         flat = [turn for _, _, row in chunk for turn in row.turns]
         pause_s, think_s, drawn = rest.draw(len(chunk), len(flat))
@@ -126,6 +128,25 @@ def _traced(workload: Workload, seed: int) -> Iterator[tuple[Values, Columns]]:
         if not len(at_s):
             return
         first += len(chunk)
+
+
+def _in_chunks(rows: Iterator[TimedRow]) -> Iterator[list[TimedRow]]:
+    """Yield rows in chunks of CHUNK; the last one is shorter, if there is one. Raise `WorkloadError` for one that is
+    wrong: in the first chunk at once, later on after those before it."""
+    chunk: list[TimedRow] = []
+    begun = False
+    try:
+        for row in rows:
+            chunk.append(row)
+            if len(chunk) == CHUNK:
+                yield chunk
+                chunk, begun = [], True
+    except WorkloadError:
+        if chunk and begun:
+            yield chunk
+        raise
+    if chunk:
+        yield chunk
 
 
 class _Rest:

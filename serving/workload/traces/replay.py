@@ -107,17 +107,25 @@ def trace(table: TomlTable) -> Trace:
 
 
 def in_order(rows: Iterable[TraceRow], source: TraceReader) -> Iterator[TraceRow]:
-    """Yield the rows by time, as long as none is out of place by more than OUT_OF_PLACE."""
+    """Yield the rows by time, as long as none is out of place by more than OUT_OF_PLACE. Raise `WorkloadError` for one
+    that is wrong: before any is yielded, if it is read by then, otherwise after those that the file has before it."""
     held: list[tuple[float, int, TraceRow]] = []
-    last_s = -math.inf
-    for row in rows:
-        if row.at_s < last_s:
-            sentence = f"this row is earlier than one {OUT_OF_PLACE:,} rows before it: sort the trace by time."
-            raise bad(source.path, row.line, sentence)
-        check_time(source, row)
-        heappush(held, (row.at_s, row.line, row))
-        if len(held) > OUT_OF_PLACE:
-            last_s, _, first = heappop(held)
-            yield first
+    last_s, wrong = -math.inf, None
+    try:
+        for row in rows:
+            if row.at_s < last_s:
+                sentence = f"this row is earlier than one {OUT_OF_PLACE:,} rows before it: sort the trace by time."
+                raise bad(source.path, row.line, sentence)
+            check_time(source, row)
+            heappush(held, (row.at_s, row.line, row))
+            if len(held) > OUT_OF_PLACE:
+                last_s, _, first = heappop(held)
+                yield first
+    except WorkloadError as error:
+        if last_s == -math.inf:
+            raise
+        wrong = error
     while held:
         yield heappop(held)[2]
+    if wrong is not None:
+        raise wrong

@@ -185,7 +185,7 @@ def test_a_trace_that_breaks_off_ends_the_run_and_is_told(file, tmp_path, monkey
     (tmp_path / "t.csv").write_text("prompt_tokens,output_tokens\n5,2\n5,2\n5,2\nfive,2\n")
     text = '[arrivals]\nkind = "constant"\nrate_per_s = 100\n[trace]\nfile = "t.csv"\n'
     report = load(StandIn(), file(text))
-    assert report.summary.completed == 2
+    assert report.summary.completed == 3
     assert "t.csv, line 5: `prompt_tokens` is 'five'" in report.broken
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serving.scenario.scenario import BUNDLED_MODEL
-from serving.workload import Ask, Source, WorkloadError
+from serving.workload import Ask, Source, WorkloadError, plans
 from serving.workload.ask import block_hashes
 from serving.workload.spec import workload_of
 from serving.workload.table import WorkloadTable
@@ -186,6 +186,20 @@ def test_rows_a_little_out_of_place_are_put_in_order_and_others_are_told(tmp_pat
     (tmp_path / "t.csv").write_text(head + "".join(f"{at},1,1\n" for at in (1, 2, 3, 4, 5, 6, 0)))
     with pytest.raises(WorkloadError, match=r"t\.csv, line 8: this row is earlier than .*: sort the trace"):
         list(replayed(tmp_path / "t.csv"))
+
+
+@pytest.mark.parametrize("arrivals", [{"kind": "trace"}, EVENLY])
+@pytest.mark.parametrize("broken", range(1, 12))
+def test_what_comes_before_a_broken_row_is_played_but_for_the_beginning(tmp_path, monkeypatch, arrivals, broken):
+    monkeypatch.setattr(replay, "OUT_OF_PLACE", 3)
+    monkeypatch.setattr(plans, "CHUNK", 4)
+    rows = [f"{place},{'x' if place == broken else 1},1\n" for place in range(1, 12)]
+    (tmp_path / "t.csv").write_text("arrival_s,prompt_tokens,output_tokens\n" + "".join(rows))
+    played = 0
+    with pytest.raises(WorkloadError, match=rf"t\.csv, line {broken + 1}: `prompt_tokens` is 'x'"):
+        for _ in replayed(tmp_path / "t.csv", arrivals):
+            played += 1
+    assert played == (broken - 1 if broken > plans.CHUNK else 0)
 
 
 AZURE = "TIMESTAMP,ContextTokens,GeneratedTokens\n"
