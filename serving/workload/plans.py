@@ -16,6 +16,7 @@ from serving.workload.table import WorkloadError
 from serving.workload.traces.rows import TraceRow
 
 Values = NDArray[np.float64]
+FEW = 64  # Sessions that are drawn first; CHUNK is this times a power of 2.
 TimedRow = tuple[float, int, TraceRow]  # Its instant (NaN: not known yet), its round, and itself.
 LABELS = ("topics", "slo", "keys")
 
@@ -82,8 +83,13 @@ def chunks(workload: Workload, seed: int) -> Iterator[tuple[Values, Columns]]:
     if workload.trace is not None:
         yield from _traced(workload, seed)
         return
-    columns = _drawn(workload, seed)
-    yield from zip(_times(workload, seed), columns, strict=False)
+    drawn = _drawn(workload, seed)
+    for at_s in _times(workload, seed):
+        while len(at_s):
+            columns = next(drawn)
+            count = len(columns.turns)
+            yield at_s[:count], columns
+            at_s = at_s[count:]
 
 
 def _times(workload: Workload, seed: int) -> Iterator[Values]:
@@ -98,17 +104,19 @@ def _drawn(workload: Workload, seed: int) -> Iterator[Columns]:
     first, rest = 0, _Rest(workload, seed)
     agents = AgentDraws(workload.agents, seed) if workload.agents else None
     while True:
-        turns = workload.sessions.turns.whole(rng["turns"], CHUNK, MOST_TURNS)
+        # Few at first: they may be of thousands of turns each, and a short run needs no more.
+        count = min(max(FEW, first), CHUNK)
+        turns = workload.sessions.turns.whole(rng["turns"], count, MOST_TURNS)
         total = int(turns.sum())
         prompt, output = workload.prompt.whole(rng["prompt"], total), workload.output.whole(rng["output"], total)
-        pause_s, think_s, drawn = rest.draw(CHUNK, total)
+        pause_s, think_s, drawn = rest.draw(count, total)
         if agents is None:
             yield Columns(first, turns.tolist(), pause_s, prompt.tolist(), output.tolist(), think_s.tolist(), drawn)
         else:
-            count, made = agents.requests(turns, prompt, output, think_s)
-            columns = Columns(first, count.tolist(), pause_s, made.prompt, made.output, made.after_s, drawn)
+            requests, made = agents.requests(turns, prompt, output, think_s)
+            columns = Columns(first, requests.tolist(), pause_s, made.prompt, made.output, made.after_s, drawn)
             yield columns._replace(agents=(made.begins, [not ends for ends in made.ends]))
-        first += CHUNK
+        first += count
 
 
 def _traced(workload: Workload, seed: int) -> Iterator[tuple[Values, Columns]]:

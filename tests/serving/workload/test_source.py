@@ -1,5 +1,6 @@
 """The laws of a workload: what follows from the seed, what depends on what, who shares what, and what ends it."""
 
+import tracemalloc
 from itertools import islice, pairwise
 
 import numpy as np
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serving.scenario.slo import parse_classes
-from serving.workload import Ask, Source, WorkloadError
+from serving.workload import Ask, Source, WorkloadError, plans
 from serving.workload.ask import Segment, block_hashes
 from serving.workload.spec import workload_of
 from serving.workload.table import WorkloadTable
@@ -195,3 +196,18 @@ def test_a_request_in_virtual_time_has_the_promises_of_its_class():
 def test_a_file_is_read_lazily(tmp_path):
     endless = written(tmp_path, f"requests = 1000000000\n{POISSON}{LENGTHS}[sessions]\nturns = 3\n")
     assert len(list(islice(Source(endless), 10_000))) == 10_000
+
+
+def test_a_short_run_draws_few_sessions_of_many_turns(tmp_path, monkeypatch):
+    """As many as thousands of them have took seconds, and hundreds of megabytes. It is the same that is drawn."""
+    long = written(tmp_path, f"requests = 10000\n{POISSON}{LENGTHS}[sessions]\nturns = 1000\n")
+    tracemalloc.start()
+    next(iter(Source(long)))
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak_bytes < 30e6
+    turns = "turns = { kind = 'exponential', mean = 3 }"
+    usual = written(tmp_path, f"requests = 20000\n{POISSON}{LENGTHS}[sessions]\n{turns}\n")
+    few = list(Source(usual))
+    monkeypatch.setattr(plans, "FEW", plans.CHUNK)
+    assert len(few) > plans.CHUNK and few == list(Source(usual))
