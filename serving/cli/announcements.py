@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from serving.process.output_folder import draft_of
 from serving.process.run_folder import gone_with_run
 from serving.scenario.scenario import Scenario
 from serving.token_source.vllm_args import served_name
@@ -70,25 +71,22 @@ def written(path: Path, text: str, option: str) -> Iterator[None]:
 
     Raise OSError if it cannot be written, unless the disk is full or broken: then log that `option` has no file.
     """
-    if path.exists() and not path.is_file():  # A pipe: replacing it would cut off its reader.
-        path.write_text(text, encoding="utf-8")
-        yield
-        return
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    path = path.resolve()
+    is_ours = path.is_file() or not path.exists()  # A pipe is its reader's.
     try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
-        gone_with_run(path)
+        with draft_of(path) as file:
+            file.write(text.encode())
+        if is_ours:
+            gone_with_run(path)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            draft.unlink()
         if error.errno not in FULL:
             raise
         log.error("%s %s is not written: %s. The server is up without it.", option, path, error.strerror)
     try:
         yield
     finally:
-        path.unlink(missing_ok=True)
+        if is_ours:
+            path.unlink(missing_ok=True)
 
 
 def greeting(up: RunningServer) -> str:

@@ -42,6 +42,16 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
     Raise UsageError if it cannot be written.
     """
+    try:
+        with draft_of(path) as file:
+            yield file
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}.") from error
+
+
+@contextlib.contextmanager
+def draft_of(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that takes the place of `path` at the end, as `whole_file` does. Raise OSError."""
     path = path.resolve()
     # What is no file, as a pipe or /dev/null, is not to be replaced.
     draft = path if path.exists() and not path.is_file() else path.with_name(f".{path.name}.{os.getpid()}")
@@ -50,9 +60,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
             yield file
         if draft != path:
             draft.replace(path)
-    except BaseException as error:
+    except BaseException:
         if draft != path:
             draft.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise UsageError(f"{path} cannot be written: {error.strerror}.") from error
         raise

@@ -148,13 +148,16 @@ def test_nobody_on_stdout_or_stderr_ends_nothing() -> None:
 def test_a_file_for_others_that_has_no_room_is_done_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def full(self: Path, text: str, encoding: str) -> int:
+    def full(self: Path, target: Path) -> Path:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Path, "replace", full)
     with written(tmp_path / "discovery.json", "text", "--discovery-file"):
         assert not list(tmp_path.iterdir())
     assert "--discovery-file" in caplog.text and "without it" in caplog.text
+    with written(FULL, "text", "--ready-file"):
+        assert "--ready-file /dev/full is not written: No space left" in caplog.text
+    assert FULL.is_char_device()
 
 
 def test_a_file_for_others_is_there_whole_and_then_gone(tmp_path: Path) -> None:
@@ -162,3 +165,7 @@ def test_a_file_for_others_is_there_whole_and_then_gone(tmp_path: Path) -> None:
     with written(path, "text", "--ready-file"):
         assert path.read_text() == "text" and [each.name for each in tmp_path.iterdir()] == ["ready.json"]
     assert not path.exists()
+    (tmp_path / "link").symlink_to(path)
+    with written(tmp_path / "link", "text", "--ready-file"):
+        assert path.read_text() == "text"
+    assert (tmp_path / "link").is_symlink() and not path.exists()
