@@ -220,7 +220,8 @@ class Scheduler:
         """Admit a sequence if all of it fits beside what others lack to go on: it would be preempted otherwise."""
         request, size = sequence.request, self.kv.block_tokens
         hashes = self.kv.found(request.blocks, sequence.length) if self.rules.prefix_caching else []
-        start = max(len(hashes) * size, sequence.kept)
+        known = len(hashes) * size
+        start = max(known, sequence.kept)
         decodes = sequence.released > 0 and sequence.length - start == 1
         new = step.grant(sequence.length - start, decodes)
         wanted = sequence.length + self.rules.lookahead
@@ -231,7 +232,7 @@ class Scheduler:
         step.queried += sequence.length if self.rules.prefix_caching and not again else 0
         step.cached += 0 if again else found  # As in vLLM, a prompt counts once, however often it is preempted.
         if sequence.spilled:
-            step.fetched += sequence.kept
+            step.fetched += start - known  # what the prefix cache still has is there
             self._spilled -= sequence.kept
         sequence.held = self.kv.share(hashes)
         self._grow(sequence, wanted)
