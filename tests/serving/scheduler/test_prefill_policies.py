@@ -207,11 +207,19 @@ def test_a_lone_sequence_runs_even_where_it_has_no_room() -> None:
     st.sampled_from(["fcfs", "topic-aware", "slo-aware", "priority"]),
     st.sampled_from(["none", "tokens"]),
     st.sampled_from([0, 7]),
+    st.sampled_from([2, 50]),
 )
 def test_under_all_policies_every_request_gets_all_its_tokens_within_the_limits(
-    drawn: list[tuple[float, int, int, int]], prefill: str, preemption: str, batching: str, fairness: str, chunk: int
+    drawn: list[tuple[float, int, int, int]],
+    prefill: str,
+    preemption: str,
+    batching: str,
+    fairness: str,
+    chunk: int,
+    tokens: int,
 ) -> None:
-    limits = Limits(3, 50, 120, block_tokens=4, spill_tokens=60)
+    """Also where a step takes fewer tokens than there are sequences."""
+    limits = Limits(3, tokens, 120, block_tokens=4, spill_tokens=60)
     rules = SchedulerRules(batching, prefill, chunk, preemption, fairness, hold_s=2.0)
     scheduler = Scheduler(limits, rules)
     requests = [
@@ -224,7 +232,7 @@ def test_under_all_policies_every_request_gets_all_its_tokens_within_the_limits(
     for _ in range(10_000):
         batch = scheduler.plan(at, at, last, Done(steps))
         steps = batch.horizon if batch.ids else 0
-        assert len(batch.ids) <= 3 and sum(batch.new_tokens) <= 50
+        assert len(batch.ids) <= 3 and sum(batch.new_tokens) <= tokens
         assert batch.kv_tokens <= limits.kv_capacity_tokens
         # Of what was spilled the prefix cache may still have some.
         spilled += batch.spilled_tokens - batch.fetched_tokens
