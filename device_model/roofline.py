@@ -26,8 +26,8 @@ class Unit(NamedTuple):
     hb_bytes_per_s: Number
     ext_bytes_per_s: float
     link_bytes_per_s: float  # PSUMs between PEs
-    j_per_mac: float
-    hb_j_per_byte: float
+    j_per_mac: Number
+    hb_j_per_byte: Number
     ext_j_per_byte: float
     link_j_per_byte: float
     streamed: float = 1.0  # whether what EXT delivers runs over the streamline (0 near memory)

@@ -3,11 +3,13 @@
 A router speaks when attention is done; experts that are missing then go over PCIe into the GPU's memory, and the MLPs
 begin with the last of them (M2R2, arXiv 2502.02040, 2.1.3 and A.11: on-demand loading). All else is as on a GPU that
 holds the whole model (`one_tier.gpu`). While it waits for its host the board draws what it draws idle: what it draws
-beyond that at work is laid on bytes and MACs, at the rates that they reach.
+beyond that at work is laid on bytes and MACs, at the rates that they reach. Both at once draw no more than the dearer
+would alone, for a board's power is what its hardware says of it at work, whichever of them is the limit.
 """
 
 from dataclasses import dataclass
 
+from device_model.arrays import Number, most
 from device_model.device import Execution
 from device_model.experts.fidelity import Analytic, CacheAsk, ExpertCache
 from device_model.experts.hottest import HottestCached
@@ -70,8 +72,8 @@ class OffloadDevice(PlainDevice):
             raise ValueError(NO_PLACEMENT)
         size = self.size
         groups = [
-            (Part("static weights", unit, RESIDENT, size.static_macs(work), size.static_read_bytes),),
-            (Part("attention", unit, RESIDENT, size.attention_macs(work), size.kv_traffic_bytes(work)),),
+            (_part("static weights", unit, size.static_macs(work), size.static_read_bytes),),
+            (_part("attention", unit, size.attention_macs(work), size.kv_traffic_bytes(work)),),
         ]
         if not size.experts:
             return Execution((Stage(TARGET, 1, tuple(groups), self._wait_s),), 0.0, 0.0)
@@ -79,7 +81,7 @@ class OffloadDevice(PlainDevice):
         missed = (reads.touched - reads.hits) * size.expert_bytes
         groups += [
             (Part("missing experts", unit, FETCHED, 0.0, ext_bytes=missed, hb_writes=missed),),
-            (Part("experts", unit, RESIDENT, size.expert_macs(work), reads.touched * size.expert_bytes),),
+            (_part("experts", unit, size.expert_macs(work), reads.touched * size.expert_bytes),),
         ]
         return Execution((Stage(TARGET, 1, tuple(groups), self._wait_s),), reads.touched, reads.hits)
 
@@ -90,6 +92,16 @@ class OffloadDevice(PlainDevice):
     def _ask(self, plan: StepPlan, work: StepWork) -> CacheAsk:
         slots = self.placement.slots(self.size.kv_held_bytes(work))
         return CacheAsk(tokens_of(work), slots, routes=plan.routes)
+
+
+def _part(name: str, unit: Unit, macs: Number, hb_bytes: Number) -> Part:
+    """Return a part whose MACs and bytes share, by their prices, what the dearer of them would cost alone."""
+    if not unit.hb_j_per_byte:  # a board that draws at work what it draws idle
+        return Part(name, unit, RESIDENT, macs, hb_bytes)
+    macs_j, bytes_j = macs * unit.j_per_mac, hb_bytes * unit.hb_j_per_byte
+    share = most(macs_j, bytes_j) / (macs_j + bytes_j)
+    sharing = unit._replace(j_per_mac=unit.j_per_mac * share, hb_j_per_byte=unit.hb_j_per_byte * share)
+    return Part(name, sharing, RESIDENT, macs, hb_bytes)
 
 
 def _cache(model: Model) -> ExpertCache:

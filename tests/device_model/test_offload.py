@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from device_model.condition import Condition
@@ -109,8 +109,17 @@ def test_joules_follow_from_bytes_computation_and_time(device, batch):
     assert step.energy.comm_j == pytest.approx(step.traffic.ext_bytes * 8 * 6e-12)
     # Beyond its 60 W, the board draws 180 while memory or compute is at the rate that it reaches.
     assert step.energy.static_j == pytest.approx(step.latency_s * 60)
-    assert step.energy.hb_j == pytest.approx(180 * step.traffic.hb_bytes / (2039e9 * 0.6))
-    assert step.power_w <= 60 + 2 * 180 + (20 + 6) * 8e-12 * 25e9
+    alone_j = 180 * step.traffic.hb_bytes / (2039e9 * 0.6)
+    assert step.energy.hb_j <= alone_j / NEARLY and alone_j * NEARLY <= step.energy.hb_j + step.energy.compute_j
+
+
+@given(st.sampled_from(MODELS), batches, st.floats(0.15, 1.0), st.floats(0.1, 1.0), st.sampled_from([8, 80]))
+@example("olmoe-1b-7b", [(1023, 0)], 0.9, 1.0, 80)
+def test_the_board_never_draws_more_than_its_hardware_says(model, batch, busy, clock, gib):
+    """A prompt may keep compute and memory at their rates at once."""
+    step = cost(with_figures(model, busy_power_share=busy, clock_share=clock, hbm_capacity_gib=gib), batch)
+    board_j = step.energy.static_j + step.energy.hb_j + step.energy.compute_j
+    assert board_j <= busy * 400 * step.latency_s / NEARLY
 
 
 @examples(50)

@@ -37,7 +37,7 @@ class Hardware:
     hbm_gb_per_s: Positive
     fp16_tflops: Positive  # dense
     tdp_w: Positive
-    busy_power_share: Share  # of the TDP, while memory or compute is at the rate that it reaches
+    busy_power_share: Share  # of the TDP, while memory or compute is at the rate that it reaches, or both are
     idle_power_share: Share
     host_capacity_gib: Positive
     host_gb_per_s: Positive
