@@ -197,11 +197,7 @@ def drafted(batch: Batch, option: StepOption, accepted: list[int] | None = None)
     decoding = batch.decodes
     if accepted is None:
         accepted = draw_accepted(Progress(batch.seeds, batch.released, batch.remaining), option)
-    # A sequence near its end drafts on, as the others do, but has no more than what is left accepted.
-    counts = [
-        min(count, remaining - 1) if decodes else 0
-        for count, remaining, decodes in zip(accepted, batch.remaining, decoding, strict=True)
-    ]
+    counts = [count if decodes else 0 for count, decodes in zip(accepted, decoding, strict=True)]
     return _drafted(option, counts, sum(decoding))
 
 

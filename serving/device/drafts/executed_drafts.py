@@ -61,7 +61,8 @@ class ExecutedDrafts:
         if found is not None:
             for i, verified, count in zip(known.which, found.verified, found.accepted, strict=True):
                 of_sequence[i] = self._as_target(verified)
-                accepted[i] = count
+                # Near its end it drafts on, as the others do, but has no more than what is left accepted.
+                accepted[i] = min(count, batch.remaining[i] - 1)
             wanted = tuple(self._as_target(each) for each in found.wanted)
             computed = tuple(self._confined(each, pool) for each in found.computed)
         else:

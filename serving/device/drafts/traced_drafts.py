@@ -12,7 +12,8 @@ from serving.types import Batch
 
 class TracedDraft(NamedTuple):
     """A draft of a batch: the `routes` of the pass that verifies it, the experts of its passes, of how many tokens
-    routes were guessed, and, if it was executed, how many drafts of each sequence were `accepted`."""
+    routes were guessed, and, if it was executed, how many drafts of each sequence were `accepted`, of what is left of
+    it."""
 
     routes: IntArray
     drafts: DraftRoutes
