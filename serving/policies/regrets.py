@@ -14,11 +14,11 @@ from serving.policies.mode_prices import OF_PROMPTS, bucket
 from serving.policies.placed_plan import Mix, coarse
 from serving.policies.prompt_load import NO_PROMPTS, Crowd, PromptLoad
 from serving.policies.step_option import KV_TOKENS, SHARES, StepModel
+from serving.policies.token_costs import KEPT
 from serving.policies.turnover import CostQuestion, TokenCost
 
 # The buckets of an octave of answers' lengths.
 OF_ANSWERS = 2
-KEPT = 4096
 
 
 class DecodeBatch(NamedTuple):

@@ -6,6 +6,7 @@ from serving.policies.mode_prices import ModePrices, PricesAt
 from serving.policies.step_option import KV_TOKENS, PLAIN, StepModel
 from serving.policies.turnover import CostQuestion, TokenCost, token_cost
 
+# Answers that are kept, here and by each who asks.
 KEPT = 4096
 
 
