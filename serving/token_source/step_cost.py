@@ -1,12 +1,17 @@
 """The token source's time for a step, learned from its steps."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+from serving.recordings.source_load import EACH_S, STEP_S
 
 # Weight of a step beside the next one: the last hundred or so say what the next one takes.
 FORGOTTEN = 0.99
-# The prior, before any step, and of batch sizes that never came: sequences, seconds, and the steps that each counts as.
-# Foreserve-moe on one core; a faster source shows it with each batch a little larger.
-BELIEVED = ((1, 0.004, 1.0), (64, 0.022, 1.0))
+# The prior, before any step, and of batch sizes that never came: a step of each of so many sequences, as long as one is
+# believed to take of a source that has told nothing, times what those seen took more, or less. Steps of one size say
+# nothing of what one more sequence costs; a source that is slower or faster is taken to be so by as much with any.
+BELIEVED = (1, 64)
+# The steps of one sequence that the prior counts as where those seen are compared with it.
+COMPARED = 8
 
 
 @dataclass(slots=True)
@@ -19,26 +24,18 @@ class Sums:
     seconds: float = 0.0
     product: float = 0.0
 
-    def add(self, rows: float, seconds: float, weight: float = 1.0) -> None:
+    def add(self, rows: float, seconds: float) -> None:
         """Add a step of `rows` sequences that took `seconds`."""
-        self.weight += weight
-        self.rows += weight * rows
-        self.rows2 += weight * rows * rows
-        self.seconds += weight * seconds
-        self.product += weight * rows * seconds
+        self.weight += 1.0
+        self.rows += rows
+        self.rows2 += rows * rows
+        self.seconds += seconds
+        self.product += rows * seconds
 
     def fade(self, share: float) -> None:
         """Multiply all sums by `share`."""
         self.weight, self.rows, self.rows2 = share * self.weight, share * self.rows, share * self.rows2
         self.seconds, self.product = share * self.seconds, share * self.product
-
-
-def believed() -> Sums:
-    """Return the sums of the prior, `BELIEVED`."""
-    sums = Sums()
-    for rows, seconds, weight in BELIEVED:
-        sums.add(rows, seconds, weight)
-    return sums
 
 
 @dataclass(slots=True)
@@ -55,9 +52,15 @@ class StepTimeFit:
     @property
     def line(self) -> tuple[float, float]:
         """Seconds of a step, and more for each sequence in it; neither is negative."""
-        seen, sums = self._seen, believed()
-        sums.weight, sums.rows, sums.rows2 = sums.weight + seen.weight, sums.rows + seen.rows, sums.rows2 + seen.rows2
-        sums.seconds, sums.product = sums.seconds + seen.seconds, sums.product + seen.product
+        sums, slowness = replace(self._seen), self._slowness
+        for rows in BELIEVED:
+            sums.add(rows, slowness * (STEP_S + rows * EACH_S))
         spread = sums.rows2 - sums.rows**2 / sums.weight
         each = max(0.0, (sums.product - sums.rows * sums.seconds / sums.weight) / spread)
         return max(0.0, (sums.seconds - each * sums.rows) / sums.weight), each
+
+    @property
+    def _slowness(self) -> float:
+        """Return how many times as long as believed steps take."""
+        seen, alike_s = self._seen, COMPARED * (STEP_S + EACH_S)
+        return (seen.seconds + alike_s) / (seen.weight * STEP_S + seen.rows * EACH_S + alike_s)

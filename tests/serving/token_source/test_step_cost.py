@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from serving.recordings.source_load import EACH_S, STEP_S
 from serving.token_source.step_cost import StepTimeFit
 
 
@@ -23,6 +24,18 @@ def test_steps_of_one_sequence_do_not_make_it_dear() -> None:
         cost.learn(1, 0.004)
     step_s, each_s = cost.line
     assert step_s == pytest.approx(0.004, rel=0.15) and each_s < 0.0005
+
+
+@given(slowness=st.floats(0.3, 10), rows=st.integers(1, 64), others=st.integers(1, 128))
+def test_by_steps_of_one_size_a_source_is_as_much_slower_or_faster_with_any_other(
+    slowness: float, rows: int, others: int
+) -> None:
+    """A slow source's more streams are not free, and a fast one's not as dear as believed."""
+    cost = StepTimeFit()
+    for _ in range(300):
+        cost.learn(rows, slowness * (STEP_S + rows * EACH_S))
+    step_s, each_s = cost.line
+    assert step_s + others * each_s == pytest.approx(slowness * (STEP_S + others * EACH_S), rel=0.25)
 
 
 @given(steps=st.lists(st.tuples(st.integers(1, 512), st.floats(0, 5)), max_size=50))
