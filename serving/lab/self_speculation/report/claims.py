@@ -8,7 +8,7 @@ from device_model.speculation import accepted_at
 from serving.lab.self_speculation.measure import MeasuredPoint
 from serving.lab.self_speculation.record import AcceptanceRecord
 from serving.lab.self_speculation.report import published
-from serving.lab.self_speculation.report.shapes import ShapeDifference, budgets, difference, gain
+from serving.lab.self_speculation.report.shapes import ShapeDifference, bend, budgets, difference, gain
 
 COMPARABLE = 0.05  # in alpha: what "performs comparably" is taken to mean
 LAW = 0.05  # relative: what the device model's law of depth is allowed to be off
@@ -94,10 +94,10 @@ def both_axes(found: AcceptanceRecord) -> Iterator[Claim]:
     yield from _together("ELMoE-3D 3.3, Fig. 5b", text, joint, _bits_alone(points), _experts_alone(points))
     four, three, five = (found.point(family="elastic", bits=bits) for bits in (4, 3, 5))
     if four and three and five:
-        last, before = difference(four, three), difference(five, four)
+        more = bend(five, four, three)
         text = "4 bits are the practical lower bound: 4 to 3 costs more than 5 to 4"
-        shown = f"4 to 3: {-last.value:+.3f}, 5 to 4: {-before.value:+.3f}"
-        yield Claim("ELMoE-3D 2.2", text, last.value > before.value, last.clear, shown)
+        shown = f"4 to 3: {three.alpha - four.alpha:+.3f}, 5 to 4: {four.alpha - five.alpha:+.3f}; more by {more}"
+        yield Claim("ELMoE-3D 2.2", text, more.value > 0, more.clear, shown)
 
 
 def cassandra(found: AcceptanceRecord) -> Iterator[Claim]:

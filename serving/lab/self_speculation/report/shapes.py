@@ -12,7 +12,7 @@ SIGMAS = 2.0
 
 
 class ShapeDifference(NamedTuple):
-    """Of two acceptance rates, and its standard error: paired, as both are of the same prompts and texts."""
+    """Of acceptance rates, and its standard error: paired, as all are of the same prompts and texts."""
 
     value: float
     error: float
@@ -28,8 +28,19 @@ class ShapeDifference(NamedTuple):
 
 def difference(first: MeasuredPoint, second: MeasuredPoint) -> ShapeDifference:
     """By how much the first alpha is higher."""
-    pairs = zip(influence(first.counts, first.case.depth), influence(second.counts, second.case.depth), strict=True)
-    return ShapeDifference(first.alpha - second.alpha, clustered([one - other for one, other in pairs]))
+    return _contrast((1, first), (-1, second))
+
+
+def bend(first: MeasuredPoint, middle: MeasuredPoint, last: MeasuredPoint) -> ShapeDifference:
+    """By how much more alpha falls from the middle point to the last than from the first to the middle one."""
+    return _contrast((2, middle), (-1, first), (-1, last))
+
+
+def _contrast(*weighted: tuple[int, MeasuredPoint]) -> ShapeDifference:
+    """Return a sum of alphas, each with a weight."""
+    drawn = [[weight * each for each in influence(point.counts, point.case.depth)] for weight, point in weighted]
+    value = sum(weight * point.alpha for weight, point in weighted)
+    return ShapeDifference(value, clustered([sum(of_one) for of_one in zip(*drawn, strict=True)]))
 
 
 def at(points: Iterable[MeasuredPoint], x: float, of: Callable[[MeasuredPoint], float]) -> float:

@@ -138,6 +138,20 @@ def test_a_claim_is_true_or_false_as_the_points_are():
     assert [claim.holds for claim in pools(9, 10)] == [False, False]
 
 
+def test_whether_bits_end_at_four_is_clear_as_far_as_the_one_fall_is_beyond_the_other():
+    def bits(*alphas):
+        points = [
+            made(Case("elastic", bits=b), *((a, 5) for a in each)) for b, each in zip((5, 4, 3), alphas, strict=True)
+        ]
+        [claim] = claims(AcceptanceRecord({}, {"fig5b": points}))
+        return claim
+
+    even, uneven = ((20, 22, 18), (17, 19, 15), (5, 7, 3)), ((20, 22, 24), (15, 20, 15), (8, 11, 10))
+    assert (bits(*even).holds, bits(*even).clear) == (True, True)
+    # Each fall is beyond its error, and that the last one is larger is not.
+    assert (bits(*uneven).holds, bits(*uneven).clear) == (True, False)
+
+
 def test_drafts_of_which_none_is_accepted_are_told_of():
     def pools(hot, random):
         cases = (Case("elastic", share=0.25, kind="hot"), hot), (Case("elastic", share=0.25, kind="random"), random)
