@@ -122,11 +122,11 @@ def check_traced(draft, model, hb_gb, batch, context, seed):
 
 
 @examples(50)
-@given(st.sampled_from([None, "elastic"]), st.sampled_from(MODELS), sizes, batches, contexts)
-def test_experts_placed_by_topic_are_served_no_more_than_hb_holds(draft, model, hb_gb, batch, context):
+@given(st.sampled_from([None, "elastic"]), st.sampled_from(MODELS), sizes, batches, contexts, prompts)
+def test_experts_placed_by_topic_are_served_no_more_than_hb_holds(draft, model, hb_gb, batch, context, more):
     device = device_of("elmoe3d", draft, model, hb_gb)
     device.know_topics(TOPICS)
-    check_each_pass(device, plan_of(device, batch, context, placed=(0.7, 0.3)))
+    check_each_pass(device, plan_of(device, batch, context, more, placed=(0.7, 0.3)))
 
 
 @given(models, st.lists(sizes, min_size=2, max_size=2), batches, st.integers(0, 4096))
