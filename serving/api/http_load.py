@@ -10,8 +10,6 @@ from fastapi.responses import JSONResponse
 
 from serving.api.guards.queue_guard import ROUTES
 
-TRACKED = ROUTES | {"/v1/chat/completions/batch"}
-
 
 class LoadCount:
     """ASGI middleware: counts the requests that make text, from when they have a place until they are answered."""
@@ -25,7 +23,7 @@ class LoadCount:
         return self._now
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        counts = scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in TRACKED
+        counts = scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in ROUTES
         self._now += counts
         try:
             await self._app(scope, receive, send)

@@ -12,7 +12,7 @@ from serving.edge.refusals import Overflow
 
 ROUTES = frozenset(
     (
-        *("/v1/completions", "/v1/chat/completions", "/v1/responses", "/v1/messages"),
+        *("/v1/completions", "/v1/chat/completions", "/v1/chat/completions/batch", "/v1/responses", "/v1/messages"),
         *("/inference/v1/generate", "/invocations"),
     )
 )
