@@ -92,7 +92,7 @@ def check_body(body: Any, places: int) -> None:
     for field, most in MOST_IN_BODY.items():
         entries = body.get(field)
         if isinstance(entries, list | dict):
-            _check_count(field, len(entries), MOST_CONVERSATIONS if is_batch(field, entries) else most)
+            _check_count(field, len(entries), min(MOST_CONVERSATIONS, places) if is_batch(field, entries) else most)
     check_scoring(body)
     # Which of them counts depends on the route, and completions ignore the one that they don't know.
     limits = [body[name] for name in ("max_tokens", "max_completion_tokens") if body.get(name) is not None]

@@ -127,9 +127,10 @@ def test_a_body_that_is_no_object_is_refused(body: object) -> None:
         check_body(body, 64)
 
 
-def test_a_batch_has_fewer_conversations_than_one_has_messages() -> None:
+def test_a_batch_has_fewer_conversations_than_one_has_messages_and_no_more_than_the_queue_has_places() -> None:
     message = {"role": "user", "content": "a"}
     check_body({"messages": [message] * (MOST_CONVERSATIONS + 1)}, 64)
-    check_body({"messages": [[message]] * MOST_CONVERSATIONS}, 64)
-    with pytest.raises(OutOfBounds, match="`messages` has"):
-        check_body({"messages": [[message]] * (MOST_CONVERSATIONS + 1)}, 64)
+    for places, most in ((2048, MOST_CONVERSATIONS), (3, 3)):
+        check_body({"messages": [[message]] * most}, places)
+        with pytest.raises(OutOfBounds, match=f"`messages` has {most + 1} entries, and may have {most}"):
+            check_body({"messages": [[message]] * (most + 1)}, places)
