@@ -9,6 +9,7 @@ from typing import Any
 import grpc
 
 from serving.api.http_protocol import connection_limit
+from serving.call import current_call
 from serving.scenario.bound_options import BoundOptions
 
 MOST_STREAMS = 1024
@@ -54,14 +55,15 @@ class CallBounds(grpc.aio.ServerInterceptor):
 
     def _one(self, behaviour: Callable[..., Any]) -> Callable[..., Any]:
         async def answer(requests: AsyncIterator[Any], context: Any) -> Any:
-            return await behaviour(await self._request(requests, context), context)
+            bounded = BoundedContext(context, self._bounds.stall_timeout_s)
+            return await behaviour(await self._request(requests, bounded), bounded)
 
         return answer
 
     def _many(self, behaviour: Callable[..., Any]) -> Callable[..., Any]:
         async def answer(requests: AsyncIterator[Any], context: Any) -> None:
             bounded = BoundedContext(context, self._bounds.stall_timeout_s)
-            request = await self._request(requests, context)
+            request = await self._request(requests, bounded)
             try:
                 if not inspect.isasyncgenfunction(behaviour):
                     await behaviour(request, bounded)
@@ -71,11 +73,11 @@ class CallBounds(grpc.aio.ServerInterceptor):
                         await bounded.write(response)
             except UnreadAnswer as unread:
                 # A client that reads on then learns of its end; nothing is made for it meanwhile.
-                await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, str(unread))
+                await bounded.abort(grpc.StatusCode.DEADLINE_EXCEEDED, str(unread))
 
         return answer
 
-    async def _request(self, requests: AsyncIterator[Any], context: Any) -> Any:
+    async def _request(self, requests: AsyncIterator[Any], context: "BoundedContext") -> Any:
         """Return the one request of a call; end the call if it does not come."""
         wait_s = self._bounds.request_timeout_s
         try:
@@ -92,7 +94,8 @@ class UnreadAnswer(Exception):
 
 
 class BoundedContext:
-    """A call's context whose messages have to be read in time."""
+    """A call's context whose messages have to be read in time. With what status it is ended is kept for its trace,
+    whoever ends it: vLLM's servicer knows of no traces of ours."""
 
     def __init__(self, context: Any, stall_s: float) -> None:
         self._context = context
@@ -100,6 +103,12 @@ class BoundedContext:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._context, name)
+
+    async def abort(self, code: grpc.StatusCode, *said: Any) -> None:
+        """End the call with a status. Raise what grpc ends it by."""
+        if call := current_call():
+            call.status = code.name
+        await self._context.abort(code, *said)
 
     async def write(self, message: Any) -> None:
         """Write a message. Raise `UnreadAnswer` if the client does not read."""

@@ -14,7 +14,6 @@ from vllm.entrypoints.serve.exception_handling.handlers.validation import clean_
 from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
 from serving.api.grpc.codec import NotFinite, TooMany
-from serving.call import current_call
 
 Code = grpc.StatusCode
 
@@ -110,8 +109,6 @@ def refusal_told(info: ErrorInfo) -> StatusRefusal:
 
 async def refuse(context: grpc.aio.ServicerContext[Any, Any], refusal: StatusRefusal) -> NoReturn:
     """End the call with the status of a refusal."""
-    if call := current_call():
-        call.status = refusal.code.name
     status = status_pb2.Status(code=refusal.code.value[0], message=refusal.text)
     if refusal.detail is not None:
         status.details.add().Pack(refusal.detail)

@@ -8,29 +8,46 @@ import grpc
 import pytest
 
 from serving.api.grpc.bounds import MOST_METADATA_BYTES, CallBounds, channel_options
+from serving.api.grpc_server import ArrivalStamp
+from serving.call import Call, stamp
+from serving.clock import WallClock
 from serving.scenario.bound_options import BoundOptions
 
 BOUNDS = BoundOptions(max_request_bytes=100_000, max_connections=2, request_timeout_s=0.5, stall_timeout_s=0.5)
 ONE, MANY, WRITTEN = "/test/One", "/test/Many", "/test/Written"
+REFUSED, REFUSED_STREAM = "/test/Refused", "/test/RefusedStream"
 Code = grpc.StatusCode
 
 
 class Echo(grpc.GenericRpcHandler):
-    """Answers with what it was sent; in two of the three ways without an end."""
+    """Answers with what it was sent, in two ways without an end; or refuses."""
 
     def __init__(self) -> None:
         self.ended: list[str] = []
+        self.calls: list[Call] = []
+
+    def stamp(self, *said: Any) -> None:
+        self.calls.append(stamp(WallClock(0.0), *said))
 
     def service(self, handler_call_details: Any) -> Any:
         kinds = {
             ONE: grpc.unary_unary_rpc_method_handler(self.one, bytes, bytes),
             MANY: grpc.unary_stream_rpc_method_handler(self.many, bytes, bytes),
             WRITTEN: grpc.unary_stream_rpc_method_handler(self.written, bytes, bytes),
+            REFUSED: grpc.unary_unary_rpc_method_handler(self.refused, bytes, bytes),
+            REFUSED_STREAM: grpc.unary_stream_rpc_method_handler(self.refused_stream, bytes, bytes),
         }
         return kinds.get(handler_call_details.method)
 
     async def one(self, request: bytes, context: Any) -> bytes:
         return request
+
+    async def refused(self, request: bytes, context: Any) -> None:
+        await context.abort(Code.NOT_FOUND, "There is none.")
+
+    async def refused_stream(self, request: bytes, context: Any) -> Any:
+        await context.abort(Code.NOT_FOUND, "There is none.")
+        yield request
 
     async def many(self, request: bytes, context: Any) -> Any:
         try:
@@ -52,7 +69,8 @@ def run(use: Callable[[int, Echo], Awaitable[None]]) -> None:
 
     async def main() -> None:
         echo = Echo()
-        server = grpc.aio.server(interceptors=[CallBounds(BOUNDS)], options=channel_options(BOUNDS))
+        interceptors = ArrivalStamp(echo), CallBounds(BOUNDS)
+        server = grpc.aio.server(interceptors=interceptors, options=channel_options(BOUNDS))
         server.add_generic_rpc_handlers((echo,))
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()
@@ -92,6 +110,22 @@ def test_a_request_that_does_not_come_is_not_waited_for() -> None:
                 await call
             assert caught.value.code() is Code.DEADLINE_EXCEEDED
             assert await client.unary_unary(ONE)(b"x") == b"x"
+
+    run(use)
+
+
+def test_a_call_keeps_the_status_with_which_it_was_ended_for_its_trace() -> None:
+    async def use(port: int, echo: Echo) -> None:
+        async with channel(port) as client:
+            assert await client.unary_unary(ONE)(b"x") == b"x"
+            for call in (client.unary_unary(REFUSED)(b"x"), client.stream_unary(ONE)()):
+                with pytest.raises(grpc.aio.AioRpcError):
+                    await call
+            with pytest.raises(grpc.aio.AioRpcError, match="There is none"):
+                await client.unary_stream(REFUSED_STREAM)(b"x").read()
+        assert [(call.route, call.status) for call in echo.calls] == [
+            *((ONE, ""), (REFUSED, "NOT_FOUND"), (ONE, "DEADLINE_EXCEEDED"), (REFUSED_STREAM, "NOT_FOUND"))
+        ]
 
     run(use)
 

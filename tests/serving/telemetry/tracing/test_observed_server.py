@@ -15,6 +15,7 @@ import httpx
 import openai
 import psutil
 import pytest
+from smg_grpc_proto import vllm_engine_pb2, vllm_engine_pb2_grpc
 
 from serving.api.pb.foreserve.v1 import openai_pb2, openai_pb2_grpc
 from serving.edge.async_llm import ENDING
@@ -108,13 +109,19 @@ def test_grpc_metadata_has_the_parent_too(observed: Observed) -> None:
                 openai_pb2.CompletionRequest(model=MODEL, prompt={"string_value": "Once"}, max_tokens=-5),
                 metadata=(("traceparent", f"00-{'2' * 32}-{PARENT}-01"),),
             )
+        with contextlib.suppress(grpc.RpcError):
+            none = vllm_engine_pb2.GenerateRequest(request_id="none", text="Once", sampling_params={"top_p": 2.0})
+            vllm_engine_pb2_grpc.VllmEngineStub(channel).Generate(
+                none, metadata=(("traceparent", f"00-{'8' * 32}-{PARENT}-01"),)
+            ).next()
     root = observed.collector.trace(trace_id, PARENT)
     assert root.span.name == f"text_completion {MODEL}"
     assert (root.said["rpc.service"], root.said["rpc.method"]) == ("foreserve.v1.OpenAI", "CreateCompletion")
     assert root.names == ["sequence 0", "sequence 1", "delivery"]
     assert "by-grpc" in observed.line(trace_id=trace_id)["request_id"]
-    wrong = observed.collector.trace("2" * 32, PARENT)
-    assert wrong.said["error.type"] == "INVALID_ARGUMENT"
+    for trace_id in ("2" * 32, "8" * 32):
+        wrong = observed.collector.trace(trace_id, PARENT)
+        assert wrong.said["error.type"] == "INVALID_ARGUMENT"
 
 
 def test_who_is_turned_away_and_who_goes_away_have_spans_that_say_so(observed: Observed) -> None:
