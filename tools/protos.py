@@ -30,6 +30,15 @@ def generate(into: Path) -> None:
         (folder / "__init__.py").write_text("")
 
 
+def renew() -> None:
+    """Generate what is committed anew, and remove what sources that are gone have left."""
+    generate(GENERATED)
+    for path in (GENERATED / name for name in stale()):
+        # Whoever has put something else there is told of it by the test, and keeps it.
+        if "_pb2" in path.name or not path.read_text():
+            path.unlink()
+
+
 def stale() -> list[str]:
     """Return the files, relative to the package, in which what is committed differs from what the sources give."""
     with tempfile.TemporaryDirectory() as folder:
@@ -45,5 +54,5 @@ def _text(path: Path) -> str | None:
 
 
 if __name__ == "__main__":
-    generate(GENERATED)
+    renew()
     print(f"{GENERATED.relative_to(ROOT)} is up to date.", file=sys.stderr)

@@ -49,12 +49,28 @@ def fields(message):
     return {field.name for field in message.DESCRIPTOR.fields}
 
 
-def test_what_is_committed_is_what_the_sources_give():
+@pytest.fixture
+def protos():
     path = Path(__file__).parents[3] / "tools" / "protos.py"
     spec = importlib.util.spec_from_file_location("protos", path)
-    protos = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(protos)
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+def test_what_is_committed_is_what_the_sources_give(protos):
     assert protos.stale() == [], "run `make protos`"
+
+
+def test_what_sources_that_are_gone_have_left_is_removed_and_nothing_else(protos, monkeypatch, tmp_path):
+    monkeypatch.setattr(protos, "GENERATED", tmp_path)
+    gone = tmp_path / "foreserve" / "v0"
+    gone.mkdir(parents=True)
+    for name in ("__init__.py", "gone_pb2.py", "gone_pb2.pyi", "gone_pb2_grpc.py"):
+        (gone / name).write_text("" if name == "__init__.py" else "old = True")
+    (tmp_path / "mine.py").write_text("mine = True")
+    protos.renew()
+    assert protos.stale() == ["mine.py"] and list(gone.iterdir()) == []
 
 
 def test_chat_requests_have_all_fields_of_vllm_and_of_openai_and_no_others():
