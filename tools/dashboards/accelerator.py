@@ -179,10 +179,10 @@ def memory() -> Panels:
             "for itself (dashed: fast tiers); devices that share a slow tier add up to 1 at most.", "percentunit",
             Query(bandwidth, "{{tier}} {{instance}} · {{device}}"),
         ), 1)), f"^({any_of(FAST)}) "),
-        occupied(FAST, "Fast tiers in use", "By tier and kind, all devices together; dashed: what they have. Where "
-                 "experts are copies, they make room for the KV cache."),
-        occupied(SLOW, "Slow tiers in use", "By tier and kind, all devices together; dashed: what they have. A link "
-                 "holds nothing."),
+        occupied(FAST, "!~", "Fast tiers in use", "By tier and kind, all devices together; dashed: what they have. "
+                 "Where experts are copies, they make room for the KV cache."),
+        occupied(SLOW, "=~", "Slow tiers in use", "By tier and kind, all devices together; dashed: what they have. A "
+                 "link holds nothing."),
         by_device(lines(
             "Expert hits", "Share of the reads of an expert by steps that the fast tier held.", "percentunit",
             Query(quotient(hits, lookups, EACH), DEVICE),
@@ -203,9 +203,10 @@ def memory() -> Panels:
     ]  # fmt: skip
 
 
-def occupied(names: tuple[str, ...], title: str, text: str) -> timeseries.Panel:
-    """Return the panel of the memory of tiers by kind, below what there is of it."""
-    those = f'tier=~"{any_of(names)}"'
+def occupied(names: tuple[str, ...], matches: str, title: str, text: str) -> timeseries.Panel:
+    """Return the panel of the memory of tiers by kind, below what there is of it. Whatever `matches` no slow tier is a
+    fast one, so that those of hardware that came later are seen; `names` have colours."""
+    those = f'tier{matches}"{any_of(SLOW)}"'
     used = summed(select("foreserve_tier_used_bytes", those), "tier, kind")
     capacity = summed(select("foreserve_tier_capacity_bytes", those), "tier")
     panel = areas(title, text, "bytes", Query(used, "{{tier}} {{kind}}"), Query(f"{capacity} > 0", "{{tier}} capacity"))
