@@ -4,6 +4,7 @@ from serving.scenario.key import key_fields
 from serving.scenario.listen_options import KEYS
 from serving.scenario.options import option_of
 from serving.scenario.scenario import Scenario
+from serving.scenario.slo import NO_CLASS
 
 
 def options_of(scenario: Scenario) -> list[str]:
@@ -17,6 +18,7 @@ def options_of(scenario: Scenario) -> list[str]:
         if isinstance(value, bool):
             options.append(option_of(field.name) if value else option_of(field.name).replace("--", "--no-", 1))
             continue
-        for each in value if isinstance(value, tuple) else (value,):
+        # An empty list that is not the default has to be said: there is one of SLO classes alone.
+        for each in (value or (NO_CLASS,)) if isinstance(value, tuple) else (value,):
             options.append(f"{option_of(field.name)}={each}")
     return options

@@ -158,7 +158,7 @@ class Scenario(FleetOptions):
     slo_classes: tuple[str, ...] = key(
         DEFAULT_CLASSES,
         "SLO class that requests may name, as in 'chat: ttft_ms=500, tpot_ms=50, priority=0', of which each term "
-        "may be left out; may be given more than once, and replaces the default classes",
+        "may be left out; may be given more than once, and replaces the default classes (none: no classes)",
         one="slo_class",
         parse=partial(parse_classes, what="`slo_classes`"),
         into="slo",
@@ -218,9 +218,10 @@ class Scenario(FleetOptions):
                 "kv_tier",
             )
         if self.default_slo not in ("", *self.slo):
+            classes = f"one of {', '.join(self.slo)}, or " if self.slo else ""
             raise ScenarioError(
-                f"`default_slo` is {self.default_slo!r}: it must be one of {', '.join(self.slo)}, or empty (no "
-                f"targets){meant(self.default_slo, self.slo)}.",
+                f"`default_slo` is {self.default_slo!r}: it must be {classes}empty (no targets)"
+                f"{meant(self.default_slo, self.slo)}.",
                 "default_slo",
             )
 

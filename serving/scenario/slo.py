@@ -1,6 +1,6 @@
 """SLO classes: what a request of a class is promised, and how soon it is served beside others."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from serving.key_values import TermError, parse_terms, split_name
@@ -30,10 +30,11 @@ class SloClass(NamedTuple):
     priority: int = 0
 
 
-def parse_classes(texts: Iterable[str], what: str) -> dict[str, SloClass]:
-    """Return the classes by name. Raise `TermError`, whose message begins with `what`."""
+def parse_classes(texts: Sequence[str], what: str) -> dict[str, SloClass]:
+    """Return the classes by name: none of an empty list, which the command line writes as "none". Raise `TermError`,
+    whose message begins with `what`."""
     classes: dict[str, SloClass] = {}
-    for text in texts:
+    for text in () if tuple(texts) == (NO_CLASS,) else texts:
         name, terms = split_name(text, what)
         if name in (NO_CLASS, OWN_TARGETS):
             sentence = "under which requests without a class are counted: name it otherwise."

@@ -1,6 +1,7 @@
 """Is the server of a demo the one that was asked for?"""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +10,7 @@ from serving.cli.demonstration import answerer
 from serving.cli.main import make_parser
 from serving.scenario.command_line import options_of
 from serving.scenario.scenario import Scenario
+from serving.scenario.scenario_file import load_scenario
 
 
 @pytest.mark.parametrize(
@@ -21,6 +23,14 @@ from serving.scenario.scenario import Scenario
 )
 def test_the_options_of_a_scenario_make_the_same_one(scenario: Scenario) -> None:
     assert scenario_of(make_parser().parse_args(["serve", *options_of(scenario)])) == scenario
+
+
+def test_a_scenario_without_slo_classes_is_served_without(tmp_path: Path) -> None:
+    path = tmp_path / "it.toml"
+    path.write_text("slo_classes = []\n")
+    scenario = load_scenario(path)
+    served = scenario_of(make_parser().parse_args(["serve", *options_of(scenario)]))
+    assert scenario.slo == served.slo == {}
 
 
 @pytest.mark.parametrize(

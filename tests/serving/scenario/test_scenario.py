@@ -43,6 +43,7 @@ def test_a_file_overrides_the_defaults_and_options_override_the_file(tmp_path: P
             ["line 2", "`slo_classes`", "`ttft_ms` must be a number"],
         ),
         ("slo_classes = ['chat:']\ndefault_slo = 'batch'\n", ["line 2", "`default_slo`", "one of chat"]),
+        ("slo_classes = []\ndefault_slo = 'chat'\n", ["line 2", "`default_slo` is 'chat'", "it must be empty"]),
         ("key_tokens_per_min = -1\n", ["line 1", "`key_tokens_per_min`", "at least 0"]),
         (f"max_num_seqs = {10**30}\n", ["line 1", "`max_num_seqs`", "at most 16384"]),
         (f"max_queue = {10**30}\n", ["line 1", "`max_queue`", "a whole number of 64 bits"]),

@@ -18,6 +18,11 @@ def test_a_class_promises_what_its_terms_say() -> None:
     }
 
 
+@pytest.mark.parametrize("texts", [[], ["none"]])
+def test_a_scenario_may_have_no_classes(texts: list[str]) -> None:
+    assert parse_classes(texts, "`c`") == {}
+
+
 def test_of_the_default_classes_a_stricter_one_comes_sooner() -> None:
     classes = list(parse_classes(DEFAULT_CLASSES, "`c`").values())
     assert [c.name for c in classes] == ["interactive", "standard", "batch"]
