@@ -25,7 +25,7 @@ def admin_routes(admin: Admin) -> APIRouter:
 
     @routes.post("/devices", responses=refused(400, 401, 403, 409, 413), openapi_extra=body("device"))
     async def add_devices(request: Request) -> dict[str, Any]:
-        """Add devices, written as an entry of a scenario's `fleet`."""
+        """Add devices, written as an entry of a scenario's `fleet`: all of them, or, if one fails, none."""
         return await answer(admin.add_devices, said(await request.body(), "device"))
 
     @routes.delete("/devices/{index}", responses=refused(400, 401, 403, 404, 409))

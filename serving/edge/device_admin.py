@@ -10,7 +10,7 @@ from serving.cluster.fault_injector import FaultInjector, InjectedFault
 from serving.cluster.node import Node, State
 from serving.device.device_spec import DeviceSpec
 from serving.scenario.faults import Fault, parse_fault
-from serving.scenario.refused_action import MalformedAction
+from serving.scenario.refused_action import MalformedAction, RefusedAction
 from serving.usage_error import UsageError
 
 
@@ -26,13 +26,23 @@ class Admin:
         return {"devices": [self._device(node) for node in self._devices.nodes.values()]}
 
     async def add_devices(self, text: str) -> dict[str, Any]:
-        """Add devices, written as an entry of a scenario's `fleet`; return them."""
+        """Add devices, written as an entry of a scenario's `fleet`; return them. If one of them fails, none is added:
+        those that have come leave again, with the last of the requests that they have got meanwhile."""
         scenario = self._devices.cluster.scenario
         with malformed():
             members = scenario.members_of(text, "`device`")
         wanted = [DeviceSpec.of(scenario, member) for member in members]
         check_names(wanted, text)
-        added = [await self._devices.add(spec, self._injector.reach) for spec in wanted]
+        added = list[Node]()
+        try:
+            for spec in wanted:
+                added.append(await self._devices.add(spec, self._injector.reach))
+        except BaseException:
+            # Who is told of an error, or tells us to stop, asks again for all of them.
+            for node in added:
+                with contextlib.suppress(RefusedAction):  # if it is lost, or alone, by now
+                    self._devices.drain(node.index)
+            raise
         return {"devices": [self._device(node) for node in added]}
 
     async def drain_device(self, index: int) -> dict[str, Any]:

@@ -87,7 +87,7 @@ class AdminServicer:
         raise NotImplementedError('Method not implemented!')
 
     def AddDevices(self, request, context):
-        """POST /foreserve/v1/devices; answers when they serve
+        """POST /foreserve/v1/devices; answers when they serve. If one of them fails, none is added: those that have come drain
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
