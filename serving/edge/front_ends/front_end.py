@@ -89,7 +89,7 @@ class FrontEnd:
         self._prompts: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._adding: dict[str, asyncio.Task[None]] = {}
-        self._told_s = 0.0
+        self._told_s, self._paused = 0.0, False
         self._kv_tokens: Counter[int] = Counter()
 
     async def run(self) -> None:
@@ -117,10 +117,13 @@ class FrontEnd:
         log.log(level, sentence, self._address, extra=fields(front_end=self._address))
 
     def part(self) -> None:
-        """Drop all that is left of a front end."""
+        """Drop all that is left of a front end, its pause too: an engine of vLLM's would have gone with it."""
         for task in self._tasks:
             task.cancel()
         self._core.cancel(list(self._server_of))
+        if self._paused:
+            self._core.end_pause()
+        self._paused = False
         self._server_of.clear()
         self._prompts.clear()
         for server in self._servers:
@@ -170,6 +173,7 @@ class FrontEnd:
 
     async def _do(self, server: ServerLink, call_id: int, method: str, arguments: list[Any]) -> None:
         """Have a utility call done, and answer it."""
+        self._paused = method == "pause_scheduler" or (self._paused and method != "resume_scheduler")
         try:
             value = await getattr(self._core, f"{method}_async")(*arguments)
             output = UtilityOutput(call_id, result=UtilityResult(value))

@@ -111,7 +111,8 @@ class UtilityCalls(RefusedCalls):
 
     async def pause_scheduler_async(self, mode: str = "abort", clear_cache: bool = True) -> None:
         """Have requests wait until `resume_scheduler_async`; those in flight are aborted, waited for, or kept: their
-        devices stand still."""
+        devices stand still. As in vLLM a pause outlasts who has asked for it by HTTP, a client or an edge of ours:
+        weights may be changed under it, and whoever comes next is told of it by /is_paused."""
         self.gate.close()
         if mode == "keep":
             self.devices.pause(FOREVER_S)
@@ -129,6 +130,10 @@ class UtilityCalls(RefusedCalls):
 
     async def resume_scheduler_async(self) -> None:
         """Go on after a pause."""
+        self.end_pause()
+
+    def end_pause(self) -> None:
+        """Let devices and requests go on."""
         self.devices.pause(0.0)
         self.gate.open()
 
