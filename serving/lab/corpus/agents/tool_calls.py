@@ -40,7 +40,7 @@ class Tool:
     does: str
     parameters: dict[str, tuple[tuple[str, ...], dict[str, Any]]]
     use: Callable[[TextDraw], ToolUse]
-    missed: str  # the rule of what is said where such a tool would be needed and there is none
+    missed: str | None  # the rule of what is said where there is no such tool; None: what is said with one
 
 
 def _city(draw: TextDraw) -> str:
@@ -144,7 +144,7 @@ TOOLS = (
         "Adds two numbers.",
         {"a": (("a", "x", "first"), INTEGER), "b": (("b", "y", "second"), INTEGER)},
         _add,
-        "",  # sums are worked out without one as well
+        None,  # sums are worked out without one as well
     ),
     Tool(
         ("search", "web_search", "lookup", "find"),
@@ -225,7 +225,9 @@ def without_tools(draw: TextDraw) -> Exchange:
     tool = draw.pick(TOOLS)
     use = tool.use(draw)
     said = {key: str(value) for key, value in use.arguments.items()}
-    told = knowledge("asked").grammar.expand(f"{{{tool.missed}}}", draw, said) if tool.missed else use.answer
+    told = use.answer
+    if tool.missed is not None:
+        told = knowledge("asked").grammar.expand(f"{{{tool.missed}}}", draw, said)
     return Exchange(use.asked, capital(prose(told)))
 
 
