@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from serving.process.output_folder import draft_of
+from serving.process.output_folder import behind_links, draft_of, is_replaceable
 from serving.process.run_folder import gone_with_run
 from serving.scenario.scenario import Scenario
 from serving.token_source.vllm_args import served_name
@@ -71,8 +71,8 @@ def written(path: Path, text: str, option: str) -> Iterator[None]:
 
     Raise OSError if it cannot be written, unless the disk is full or broken: then log that `option` has no file.
     """
-    path = path.resolve()
-    is_ours = path.is_file() or not path.exists()  # A pipe is its reader's.
+    path = behind_links(path)
+    is_ours = is_replaceable(path)  # A pipe is its reader's.
     try:
         with draft_of(path) as file:
             file.write(text.encode())

@@ -52,9 +52,9 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 @contextlib.contextmanager
 def draft_of(path: Path) -> Iterator[BinaryIO]:
     """Open a file that takes the place of `path` at the end, as `whole_file` does. Raise OSError."""
-    path = path.resolve()
+    path = behind_links(path)
     # What is no file, as a pipe or /dev/null, is not to be replaced.
-    draft = path if path.exists() and not path.is_file() else path.with_name(f".{path.name}.{os.getpid()}")
+    draft = path.with_name(f".{path.name}.{os.getpid()}") if is_replaceable(path) else path
     try:
         with draft.open("wb") as file:
             yield file
@@ -64,3 +64,14 @@ def draft_of(path: Path) -> Iterator[BinaryIO]:
         if draft != path:
             draft.unlink(missing_ok=True)
         raise
+
+
+def is_replaceable(path: Path) -> bool:
+    """Tell whether another file may take the place of what is at a path: if that is a file, or nothing."""
+    return path.is_file() or not path.exists()
+
+
+def behind_links(path: Path) -> Path:
+    """Return the path of the file that links lead to; of what is no file the path itself: a pipe in /proc or /dev/fd
+    has no other one."""
+    return path.resolve() if is_replaceable(path) else path

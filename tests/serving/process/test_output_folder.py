@@ -51,3 +51,12 @@ def test_a_file_is_written_through_a_link_and_a_device_stays_one(tmp_path: Path)
             writing.write(b"all")
     assert (tmp_path / "link").is_symlink() and (tmp_path / "file").read_bytes() == b"all"
     assert Path(os.devnull).is_char_device()
+
+
+def test_a_pipe_is_written_to_by_its_number_and_not_replaced() -> None:
+    reader, writer = os.pipe()
+    with whole_file(Path(f"/proc/self/fd/{writer}")) as writing:
+        writing.write(b"told")
+    assert os.read(reader, 10) == b"told"
+    os.close(reader)
+    os.close(writer)
