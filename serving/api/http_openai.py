@@ -25,9 +25,10 @@ from serving.api.http_errors import send_error
 from serving.api.http_load import LoadCount
 from serving.api.http_protocol import WIRE, BoundedProtocol, handshake_limit
 from serving.api.large_answers import make_apart
-from serving.api.plain_stream_split import stream_chat_plainly, stream_completions_plainly
 from serving.api.quiet_failures import be_quiet_about_failures
 from serving.api.quiet_server import QuietServer
+from serving.api.streams.plain_stream_split import stream_chat_plainly, stream_completions_plainly
+from serving.api.streams.stream_route import stream_shortly
 from serving.api.text_fingerprint import tell_source
 from serving.api.tool_choice import choose_tools
 from serving.call import Call
@@ -118,6 +119,8 @@ async def make_app(engine: EmulatedLLM, args: Namespace) -> FastAPI:
         serving = getattr(state, name)
         tell_source(serving)
         setattr(state, name, BodyOptions(serving, guided, args.tool_call_parser))
+    create = state.openai_serving_chat.create_chat_completion, state.openai_serving_completion.create_completion
+    stream_shortly(app.router.routes, dict(zip(FREQUENT, create, strict=True)), args.sse_keep_alive_interval)
     return app
 
 

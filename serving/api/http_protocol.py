@@ -16,7 +16,7 @@ import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from serving.api.guards.request_parser import RequestParser
-from serving.api.wire import HttpWire
+from serving.api.streams.wire import HttpWire
 from serving.scenario.bound_options import BoundOptions
 
 # Where an application finds what writes past it.

@@ -28,7 +28,7 @@ from serving.api.guards.validation_guard import validated
 from serving.api.large_answers import finish
 from serving.api.pb.foreserve.v1 import openai_pb2 as pb
 from serving.api.pb.foreserve.v1 import openai_pb2_grpc
-from serving.api.plain_stream_split import TextEvent
+from serving.api.streams.plain_stream_split import TextEvent
 from serving.call import current_call
 from serving.edge.request_bounds import check_body
 

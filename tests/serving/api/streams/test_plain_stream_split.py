@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from serving.api.plain_stream_split import is_plain
+from serving.api.streams.plain_stream_split import is_plain
 from serving.process.server_process import ServerProcess
 from tests.conftest import MODEL
 
