@@ -213,6 +213,10 @@ STOPS = ["HbXpu", *(pytest.param(actor, marks=pytest.mark.slow) for actor in OTH
 def test_requests_go_on_when_an_actor_is_stopped(
     emulator: ServerProcess, client: openai.OpenAI, reference: list[list[int]], actor: str
 ) -> None:
+    # One that is stopped while its forker ends, as another takes its place after the tests above, goes on: the kernel
+    # continues process groups that it leaves behind.
+    for kind in (FORK_SERVER, ACTOR_FORKS):
+        fork_server(emulator, kind)
     victims = processes(emulator, actor)
     assert ask_all(client, kill=victims[0], how=signal.SIGSTOP) == reference
     # One that no request had to wait for is found silent a little later.
