@@ -1,7 +1,7 @@
 """Streams by a short way: from a request's body to vLLM's server of chats or completions, and from that to the client.
 
-FastAPI parses a body once more, solves dependencies, and starts five tasks for a stream, which together cost a process
-whose caches are cold more than a millisecond. Whatever is not a stream, or not as it should be, goes that way still.
+FastAPI solves dependencies and starts five tasks for a stream, which together cost a process whose caches are cold more
+than a millisecond. Whatever is not a stream, or not as it should be, goes that way still.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from vllm.entrypoints.serve.engine.protocol import ErrorResponse
 
 from serving.api.guards.body_guard import BodyReplay
 
-JSON = b"application/json"
+JSON, STREAM = b"application/json", b'"stream"'
 HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8")]
 
 Create = Callable[[Any, Request], Awaitable[Any]]
@@ -45,7 +45,8 @@ class StreamRoute:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request, whose body comes in one piece."""
         body = (await receive())["body"]
-        request = self._stream_in(body) if is_json(scope["headers"]) else None
+        # A body without the word has no stream: it is not worth another parse.
+        request = self._stream_in(body) if STREAM in body and is_taken(scope["headers"]) else None
         if request is None:
             await self._whole(scope, BodyReplay(body, receive), send)
             return
@@ -66,17 +67,17 @@ class StreamRoute:
             value = json.loads(body)
             if not (isinstance(value, dict) and value.get("stream")):
                 return None
-            return self._validate(value, from_attributes=True)
+            request = self._validate(value, from_attributes=True)
         except (ValueError, RecursionError, ValidationError):
             # Whose sentence is for FastAPI and vLLM to say.
             return None
+        # There are words for no as well.
+        return request if request.stream else None
 
     async def _answer(self, request: Any, scope: Any, receive: Any, send: Any) -> None:
         answer = await self._create(request, Request(scope, receive))
         if isinstance(answer, ErrorResponse):
             await JSONResponse(answer.model_dump(), answer.error.code)(scope, receive, send)
-        elif not hasattr(answer, "__aiter__"):  # as of a beam search, which is no stream though one was asked for
-            await JSONResponse(answer.model_dump())(scope, receive, send)
         else:
             await send({"type": "http.response.start", "status": 200, "headers": list(HEADERS)})
             async with aclosing(answer):
@@ -85,7 +86,7 @@ class StreamRoute:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-def is_json(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+def is_taken(headers: Iterable[tuple[bytes, bytes]]) -> bool:
     """Tell whether headers say that a body is JSON in the words that vLLM takes."""
     said = next((value for name, value in headers if name == b"content-type"), b"")
     return said.lower().partition(b";")[0] == JSON

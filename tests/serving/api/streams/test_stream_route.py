@@ -79,6 +79,7 @@ BODIES = {
     "a stream": asked(),
     "none": asked(stream=False),
     "a word for it": asked(stream="yes"),
+    "a word for none": asked(stream="no"),
     "a number for it": asked(stream=2),
     "fields of ours": asked(topic="law", priority=3),
     "no messages": asked(messages=None),
@@ -116,6 +117,16 @@ def test_the_short_way_answers_as_the_whole_one(apps: tuple[FastAPI, FastAPI], n
     assert short == whole
     if (name, kind) == ("a stream", PLAIN_JSON):
         assert short[0] == 200 and short[2].decode() == "data: Hello\n\ndata: mine\n\ndata: é\n\n"
+
+
+@pytest.mark.parametrize(
+    ("stream", "is_short"), [(True, True), ("yes", True), (1, True), (False, False), ("no", False), ("false", False)]
+)
+def test_only_what_is_a_stream_to_vllm_goes_the_short_way(
+    apps: tuple[FastAPI, FastAPI], stream: Any, is_short: bool
+) -> None:
+    (route,) = (each.app for each in apps[0].router.routes if isinstance(getattr(each, "app", None), StreamRoute))
+    assert (route._stream_in(asked(stream=stream)) is not None) == is_short
 
 
 def test_a_stream_is_over_once_its_client_has_gone() -> None:
