@@ -91,11 +91,16 @@ _guards: dict[Path, FolderGuard] = {}
 _locks: dict[Path, int] = {}
 
 
+# For one thread after the other; for a handler of signals too, amid what it interrupts.
+_ending = threading.RLock()
+
+
 def abandon(code: int) -> NoReturn:
     """End this process where it stands, and all that it has started."""
-    for each in list(_guards.values()):
-        each.finish()
-    os._exit(code)
+    with _ending:
+        for each in list(_guards.values()):
+            each.finish()
+        os._exit(code)
 
 
 def be_a_fork(folder: Path) -> None:

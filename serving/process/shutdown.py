@@ -23,6 +23,7 @@ def end_at_once_when_told() -> None:
     """From now on, until the server is up: a start is not ended step by step, as it may be anywhere."""
     for number in POLITE:
         signal.signal(number, _end)
+    _hear_at_once()
     _watch_starter()
 
 
@@ -52,6 +53,23 @@ def end_soon(code: int) -> None:
 
 def _end(number: int, frame: FrameType | None) -> None:
     abandon(128 + number)
+
+
+def _hear_at_once() -> None:
+    """Have a thread hear of signals, too: the main one handles them between two instructions of Python, so it may be in
+    a long call, or have begun to wait just after it last looked."""
+    heard, told = os.pipe()
+    os.set_blocking(told, False)
+    signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+    # A fork would tell this process of its own.
+    os.register_at_fork(after_in_child=lambda: signal.set_wakeup_fd(-1))
+    threading.Thread(target=_hear, args=[heard], daemon=True).start()
+
+
+def _hear(heard: int) -> None:
+    while numbers := os.read(heard, 1):
+        if numbers[0] in POLITE:
+            _end(numbers[0], None)
 
 
 def _watch_starter() -> None:

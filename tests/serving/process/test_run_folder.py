@@ -233,3 +233,23 @@ def test_a_polite_end_anywhere_in_a_run_is_at_once_and_has_its_code(tmp_path: Pa
         assert process.wait(GONE_S) == expected
         assert process.stderr.read() == ""
         assert not folder.exists() and not (tmp_path / "f").exists()
+
+
+def test_a_polite_end_is_heard_while_the_main_thread_hears_nothing() -> None:
+    code = """
+import ctypes
+from serving.process.shutdown import end_at_once_when_told
+end_at_once_when_told()
+mutex, lock = ctypes.create_string_buffer(64), ctypes.CDLL(None).pthread_mutex_lock
+lock(mutex)
+print("held", flush=True)
+lock(mutex)
+"""
+    for number, expected in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+        with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None and process.stdout.readline() == b"held\n"
+            process.send_signal(number)
+            try:
+                assert process.wait(GONE_S) == expected
+            finally:
+                process.kill()
