@@ -40,9 +40,9 @@ class Forecast:
 
     def tokens_per_s(self, device: int, sequences: int) -> float:
         """Return the tokens per emulated second that each of `sequences` sequences gets from a device at its present
-        pace; 0 from one that is unknown."""
+        pace, among those that it has, if these are more; 0 from one that is unknown."""
         queue = self._queues.get(device)
-        return queue.tokens_per_s(sequences) if queue else 0.0
+        return queue.tokens_per_s(max(sequences, len(queue.requests))) if queue else 0.0
 
     def next_stream(self, now_s: float) -> tuple[float, float]:
         """Return the emulated seconds until the first token of a short prompt that is admitted now, on the device that
@@ -51,7 +51,7 @@ class Forecast:
             return 0.0, 0.0
         first_s, device = self.best(self._open, 1, now_s)
         # What was admitted is among a device's requests already.
-        return first_s, self.tokens_per_s(device, max(1, len(self._queues[device].requests)))
+        return first_s, self.tokens_per_s(device, 1)
 
     def set_pace(self, device: int, pace: Pace, kv_tokens: int) -> None:
         """Set the pace of a device whose condition has changed, and how many tokens its KV cache holds."""

@@ -87,6 +87,15 @@ def test_the_next_stream_is_as_soon_as_a_short_prompt_and_as_fast_as_it_and_the_
     assert told.next_stream(0.0) == (0.0, 0.0)
 
 
+def test_sequences_are_as_fast_as_the_whole_batch_of_a_device_that_they_are_some_of() -> None:
+    told = forecast()
+    alone = told.tokens_per_s(0, 1)
+    for number in range(3):
+        told.on_submit(0, Request(f"r{number}", 0.0, 100, 50), 0.0)
+    assert told.tokens_per_s(0, 1) == told.tokens_per_s(0, 3) < alone
+    assert told.tokens_per_s(0, 4) < told.tokens_per_s(0, 3)
+
+
 @pytest.mark.parametrize(("rate", "near"), [(0.3, 0.05), (1.2, 0.3), (3.0, 0.3)], ids=["idle", "busy", "overloaded"])
 def test_predictions_are_right_on_average_and_mostly_near(rate: float, near: float) -> None:
     predicted, actual = predicted_and_actual(poisson(rate, 150))
