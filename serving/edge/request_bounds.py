@@ -99,9 +99,19 @@ def check_body(body: Any, places: int) -> None:
     short = bool(limits) and all(isinstance(limit, int) and limit <= MOST_BEAM_TOKENS for limit in limits)
     if body.get("use_beam_search") and not short:
         raise OutOfBounds("use_beam_search", f"wants `max_tokens`, of at most {MOST_BEAM_TOKENS}.")
-    prompts = body.get("prompt")
-    if isinstance(prompts, list) and prompts and isinstance(prompts[0], str | list):
-        _check_count("prompt", len(prompts), places)
+    _check_batch(body, places)
+
+
+def _check_batch(body: Mapping[str, Any], places: int) -> None:
+    """Raise `OutOfBounds` for several prompts, or conversations, that are more than the queue's places, or are to have
+    more answers together: though it were empty, there would never be room for them."""
+    for field in ("prompt", "messages"):
+        entries, n = body.get(field), body.get("n")
+        if isinstance(entries, list) and (is_batch(field, entries) or is_prompts(field, entries)):
+            _check_count(field, len(entries), places)
+            if isinstance(n, int) and len(entries) > 1 and len(entries) * n > places:
+                sentence = f"is {n} for each of {len(entries)} entries of `{field}`: together they may be {places}."
+                raise OutOfBounds("n", sentence)
 
 
 def check_scoring(body: Mapping[str, Any]) -> None:
@@ -117,6 +127,11 @@ def check_scoring(body: Mapping[str, Any]) -> None:
 def is_batch(field: str, entries: Any) -> bool:
     """Tell whether a body's field holds conversations, each a list of messages."""
     return field == "messages" and isinstance(entries, list) and bool(entries) and isinstance(entries[0], list)
+
+
+def is_prompts(field: str, entries: list[Any]) -> bool:
+    """Tell whether a body's field holds prompts, each a text or its tokens."""
+    return field == "prompt" and bool(entries) and isinstance(entries[0], str | list)
 
 
 def check_text_alone(request: EngineCoreRequest) -> None:

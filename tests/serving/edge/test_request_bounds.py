@@ -134,3 +134,11 @@ def test_a_batch_has_fewer_conversations_than_one_has_messages_and_no_more_than_
         check_body({"messages": [[message]] * most}, places)
         with pytest.raises(OutOfBounds, match=f"`messages` has {most + 1} entries, and may have {most}"):
             check_body({"messages": [[message]] * (most + 1)}, places)
+
+
+@pytest.mark.parametrize(("field", "entry"), [("prompt", "a"), ("messages", [{"role": "user", "content": "a"}])])
+def test_prompts_have_no_more_answers_together_than_the_queue_has_places(field: str, entry: object) -> None:
+    check_body({field: [entry] * 3, "n": 4}, 12)
+    check_body({field: [entry] * 3, "n": "four"}, 12)
+    with pytest.raises(OutOfBounds, match=f"`n` is 5 for each of 3 entries of `{field}`: together they may be 12"):
+        check_body({field: [entry] * 3, "n": 5}, 12)
