@@ -6,7 +6,7 @@ STAMP := $(VENV)/.ready
 # One runs the tests of real servers, one at a time, and the other one meanwhile the rest (tests/conftest.py).
 ON_TWO := --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo serve venv test test-all vllm-tests soak lint prometheus frontend bench model protos dashboards clean
+.PHONY: demo serve venv test test-all vllm-tests soak lint prometheus frontend bench model measured protos dashboards clean
 
 demo: $(STAMP)
 	$(VENV)/bin/foreserve demo $(ARGS)
@@ -70,6 +70,15 @@ KEEP_MEMORY := MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=1073741824 MALLOC_TRIM_
 model: $(STAMP)
 	$(KEEP_MEMORY) $(VENV)/bin/foreserve train-bundled --out $(VENV)/first-model
 	$(KEEP_MEMORY) $(VENV)/bin/foreserve train-bundled --start-from $(VENV)/first-model --asked 0.55 --steps 9500 --seed 1
+
+# Whatever is made with its weights, again: answers, routes, the picture of their locality, accepted drafts and their rates.
+BUNDLED := serving/bundled/foreserve-moe
+measured: $(STAMP)
+	$(VENV)/bin/foreserve record
+	$(VENV)/bin/foreserve locality --prompts 48 --tokens 96 --record $(BUNDLED)/routes.npz
+	$(VENV)/bin/foreserve locality --out $(BUNDLED)/locality
+	$(VENV)/bin/foreserve speculate --out $(BUNDLED)/speculation --date $$(date -I)
+	cp $(BUNDLED)/speculation/rates.csv device_model/specs/acceptance/foreserve-moe.csv
 
 # Generated from protos/ and committed, so that a user needs no compiler; a test checks that they match.
 protos: $(STAMP)
