@@ -216,7 +216,8 @@ async def open_edge(
     await http.start()
     if edges:
         app.state.in_flight = edges.in_flight
-        await edges.join(engine.engine_core, ready_response(engine), app.state.readiness.watch)
+        ready = ready_response(engine, prepared.scenario.block_tokens)
+        await edges.join(engine.engine_core, ready, app.state.readiness.watch)
         grpc_port = edges.grpc_port
     return grpc_port, prepared.sock.getsockname()[1]
 

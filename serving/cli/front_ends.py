@@ -56,7 +56,7 @@ async def join_front_end(
         kept, address = rust.kept(), rust.address
         await stack.enter_async_context(in_background(kept.run()))
         watch(KeptPart(RUST_FRONT_END, kept, partial(answers_http, rust.host, rust.port)))
-    joining = FrontEnd(address, engine.engine_core, ready_response(engine))
+    joining = FrontEnd(address, engine.engine_core, ready_response(engine, scenario.block_tokens))
     await stack.enter_async_context(in_background(joining.run()))
 
 
@@ -71,9 +71,11 @@ def rust_front_end(scenario: Scenario, max_model_len: int) -> "RustFrontEnd":
     return RustFrontEnd(find_binary(), model, name, max_model_len, *at)
 
 
-def ready_response(engine: "EmulatedLLM") -> "Ready":
-    """Return what front ends in other processes are told of the devices."""
+def ready_response(engine: "EmulatedLLM", block_tokens: int) -> "Ready":
+    """Return what front ends in other processes are told of the devices, whose KV caches have blocks of so many
+    tokens."""
     from serving.edge.front_ends.front_end import described
 
     nodes = engine.engine_core.devices.nodes.values()
-    return described(engine.vllm_config, sum(node.device_limits.kv_capacity_tokens for node in nodes))
+    kv_tokens = sum(node.device_limits.kv_capacity_tokens for node in nodes)
+    return described(engine.vllm_config, kv_tokens, block_tokens)

@@ -275,13 +275,13 @@ def answered(call_id: int, method: str) -> UtilityOutput:
     return UtilityOutput(call_id, failure_message=f"An emulated device does not know the call {method!r}.")
 
 
-def described(config: VllmConfig, kv_capacity_tokens: int) -> EngineCoreReadyResponse:
-    """Return what a front end is told of its engine: the devices together, of which it sees one."""
-    cache, scheduler, parallel = config.cache_config, config.scheduler_config, config.parallel_config
+def described(config: VllmConfig, kv_tokens: int, block_tokens: int) -> EngineCoreReadyResponse:
+    """Return what a front end is told of its engine: the devices, of which it sees one, and their KV caches."""
+    scheduler, parallel = config.scheduler_config, config.parallel_config
     return EngineCoreReadyResponse(
         max_model_len=config.model_config.max_model_len,
-        num_gpu_blocks=kv_capacity_tokens // cache.block_size,
-        block_size=cache.block_size,
+        num_gpu_blocks=kv_tokens // block_tokens,
+        block_size=block_tokens,
         dp_stats_address=None,
         dtype=str(config.model_config.dtype).removeprefix("torch."),
         vllm_version=VLLM_VERSION,
@@ -296,5 +296,5 @@ def described(config: VllmConfig, kv_capacity_tokens: int) -> EngineCoreReadyRes
         instance_id=config.instance_id,
         supports_lora=False,
         max_loras=0,
-        kv_cache_size_tokens=kv_capacity_tokens,
+        kv_cache_size_tokens=kv_tokens,
     )

@@ -298,6 +298,8 @@ def test_an_unmodified_vllm_serves_what_our_own_edge_does_and_may_come_back(join
     metrics = httpx.get(f"{url}/metrics").text
     assert 'vllm:generation_tokens_total{engine="0",model_name="theirs"} 40.0' in metrics
     assert 'vllm:prompt_tokens_total{engine="0",model_name="theirs"}' in metrics
+    # Of the emulated devices, not of vLLM's engine that makes the text.
+    assert 'block_size="16"' in metrics
     body = {"model": NAME, "prompt": "Hello", "max_tokens": 2000, "ignore_eos": True, "stream": True}
     with httpx.stream("POST", f"{url}/v1/completions", json=body, timeout=60) as answer:
         lines = answer.iter_lines()
