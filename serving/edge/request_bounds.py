@@ -6,7 +6,7 @@ raise, or stall other requests, in the source: text that no encoding carries, ke
 
 from collections.abc import Mapping
 from math import isnan
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 from vllm.exceptions import VLLMClientError
@@ -60,6 +60,8 @@ MOST_IN_BODY = {
     "vllm_xargs": 16,
     "chat_template_kwargs": 64,
 }
+IN_BATCH: dict[str, tuple[type, ...]] = {"prompt": (str, list), "messages": (list,)}
+"""The types of a request among several in a body's field: a prompt's text or tokens, a conversation's messages."""
 # Of a batch, each of which is a request: all of them are rendered at once.
 MOST_CONVERSATIONS = 128
 # Characters, or tokens, of all prompts of a call that scores items: each is a request, and all come at once.
@@ -89,26 +91,27 @@ def check_body(body: Any, places: int) -> None:
     for field in OBJECTS:
         if not isinstance(body.get(field), dict | None):
             raise OutOfBounds(field, f"is of the type {type(body[field]).__name__}: it must be an object.")
+    _check_batch(body, places)
     for field, most in MOST_IN_BODY.items():
         entries = body.get(field)
         if isinstance(entries, list | dict):
-            _check_count(field, len(entries), min(MOST_CONVERSATIONS, places) if is_batch(field, entries) else most)
+            _check_count(field, len(entries), most)
     check_scoring(body)
     # Which of them counts depends on the route, and completions ignore the one that they don't know.
     limits = [body[name] for name in ("max_tokens", "max_completion_tokens") if body.get(name) is not None]
     short = bool(limits) and all(isinstance(limit, int) and limit <= MOST_BEAM_TOKENS for limit in limits)
     if body.get("use_beam_search") and not short:
         raise OutOfBounds("use_beam_search", f"wants `max_tokens`, of at most {MOST_BEAM_TOKENS}.")
-    _check_batch(body, places)
 
 
 def _check_batch(body: Mapping[str, Any], places: int) -> None:
-    """Raise `OutOfBounds` for several prompts, or conversations, that are more than the queue's places, or are to have
-    more answers together: though it were empty, there would never be room for them."""
-    for field in ("prompt", "messages"):
-        entries, n = body.get(field), body.get("n")
-        if isinstance(entries, list) and (is_batch(field, entries) or is_prompts(field, entries)):
-            _check_count(field, len(entries), places)
+    """Raise `OutOfBounds` for several prompts, or conversations, that are more than may be, or are to have more answers
+    together than the queue has places: though it were empty, there would never be room for them."""
+    n = body.get("n")
+    for field, most in (("prompt", places), ("messages", min(MOST_CONVERSATIONS, places))):
+        entries = body.get(field)
+        if is_batch(entries, field):
+            _check_count(field, len(entries), most)
             if isinstance(n, int) and len(entries) > 1 and len(entries) * n > places:
                 sentence = f"is {n} for each of {len(entries)} entries of `{field}`: together they may be {places}."
                 raise OutOfBounds("n", sentence)
@@ -124,14 +127,9 @@ def check_scoring(body: Mapping[str, Any]) -> None:
             raise OutOfBounds("items", f"{sentence} {MOST_SCORED}.")
 
 
-def is_batch(field: str, entries: Any) -> bool:
-    """Tell whether a body's field holds conversations, each a list of messages."""
-    return field == "messages" and isinstance(entries, list) and bool(entries) and isinstance(entries[0], list)
-
-
-def is_prompts(field: str, entries: list[Any]) -> bool:
-    """Tell whether a body's field holds prompts, each a text or its tokens."""
-    return field == "prompt" and bool(entries) and isinstance(entries[0], str | list)
+def is_batch(entries: Any, field: str) -> TypeGuard[list[Any]]:
+    """Tell whether a body's field holds a list of what are requests each: prompts, or conversations."""
+    return isinstance(entries, list) and bool(entries) and isinstance(entries[0], IN_BATCH[field])
 
 
 def check_text_alone(request: EngineCoreRequest) -> None:

@@ -19,13 +19,8 @@ from serving.token_source.worker.row_sampling import sample_by_rows
 class SamplingWorker(CPUWorker):  # type: ignore[misc]
     """A worker that samples all rows of a batch as one operation, and takes denormal numbers for zero."""
 
-    def init_device(self) -> None:
-        # OpenMP's threads take it over from the thread that starts them.
-        torch.set_flush_denormal(True)
-        super().init_device()
-
     def execute_model(self, scheduler_output: SchedulerOutput) -> Any:
-        # It is a thread's own, and whoever makes steps need not be who has made this worker.
+        # It is a thread's own, and whoever makes steps need not be who has made this worker. OpenMP's threads follow.
         torch.set_flush_denormal(True)
         return super().execute_model(scheduler_output)
 

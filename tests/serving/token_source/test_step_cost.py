@@ -50,12 +50,8 @@ def test_streams_come_until_the_source_has_time_for_no_more(
     step_s: float, each_s: float, fewest: int, most: int
 ) -> None:
     """Each stream wants 35 tokens a second; answers end, and others begin."""
-    cost, load, draw = (
-        StepTimeFit(),
-        SourceLoad(lambda *_: 35.0, lambda: (0.3, 35.0), lambda: [0], lambda: 1),
-        Random(0),
-    )
-    streams, counts = 0, []
+    load = SourceLoad(lambda *_: 35.0, lambda: (0.3, 35.0), lambda: [0], lambda: 1)
+    cost, draw, streams, counts = StepTimeFit(), Random(0), 0, []
     for second in range(120):
         for _ in range(5):
             load.learn(*cost.line)
