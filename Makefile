@@ -64,12 +64,11 @@ frontend: $(STAMP)
 bench: $(STAMP)
 	$(VENV)/bin/foreserve bench
 
-# Trains serving/bundled/foreserve-moe afresh, the same weights on each CPU of one type: first what it knows, then what
-# people ask of anything at all. Memory that a step frees is kept for the next one, from which training is a twelfth faster.
+# Trains serving/bundled/foreserve-moe afresh, the same weights on each CPU of one type. Memory that a step frees is kept
+# for the next one, from which training is a twelfth faster.
 KEEP_MEMORY := MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=1073741824 MALLOC_TRIM_THRESHOLD_=8589934592
 model: $(STAMP)
-	$(KEEP_MEMORY) $(VENV)/bin/foreserve train-bundled --out $(VENV)/first-model
-	$(KEEP_MEMORY) $(VENV)/bin/foreserve train-bundled --start-from $(VENV)/first-model --asked 0.55 --steps 9500 --seed 1
+	$(KEEP_MEMORY) $(VENV)/bin/foreserve train-bundled
 
 # Whatever is made with its weights, again: answers, routes, the picture of their locality, accepted drafts and their rates.
 BUNDLED := serving/bundled/foreserve-moe

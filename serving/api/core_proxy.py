@@ -23,6 +23,8 @@ NOT_PASSED = (b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"
 NOT_PASSED_BACK = (*NOT_PASSED, b"date", b"server")
 # The core answers within this, in real seconds, or the answer is 503; the longest is to add a device.
 LIMIT_S = 120.0
+# But for a pause, which may wait for what runs to end: what that takes, only its requests know.
+ENDLESS = "/pause"
 CONNECTIONS = 64
 
 
@@ -36,7 +38,7 @@ class CoreProxy:
         self._passing = BodyGuard(self._pass, bounds, context, places)
         limits = httpx.Limits(max_connections=CONNECTIONS)
         transport = httpx.AsyncHTTPTransport(uds=core, limits=limits)
-        self._client = httpx.AsyncClient(transport=transport, timeout=LIMIT_S)
+        self._client = httpx.AsyncClient(transport=transport)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass a request on, or leave it to the application."""
@@ -64,8 +66,11 @@ class CoreProxy:
         target = scope["raw_path"].partition(b"?")[0] + (b"?" + query if query else b"")
         headers = [(name, value) for name, value in scope["headers"] if name not in NOT_PASSED]
         url = httpx.URL("http://core", raw_path=target)
+        limit = httpx.Timeout(LIMIT_S, read=None) if url.path.rstrip("/") == ENDLESS else httpx.Timeout(LIMIT_S)
         # Without the headers that httpx would add.
-        wanted = httpx.Request(scope["method"], url, headers=headers, content=content or None)
+        wanted = httpx.Request(
+            scope["method"], url, headers=headers, content=content or None, extensions={"timeout": limit.as_dict()}
+        )
         answer = await self._client.send(wanted, stream=True)
         try:
             return answer, b"".join([part async for part in answer.aiter_raw()])

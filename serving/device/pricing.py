@@ -175,7 +175,7 @@ def decode_batch(batch: Batch, plan: StepPlan, ext_bytes_per_s: float) -> Decode
     """Return a batch as mode policies judge it."""
     decoding, new, tokens = batch.decoding, sum(batch.new_tokens), int(plan.context.sum())
     # Of those that decode: beside a prompt one of them would seem to have the KV cache of all.
-    kv_tokens = int(plan.context[batch.decodes].sum())
+    kv_tokens = tokens if decoding == len(batch.ids) else int(plan.context[plan.decodes].sum())
     crowd = _crowd(batch, tokens + new)
     return DecodeBatch(decoding, kv_tokens, new - decoding, batch.start_s, ext_bytes_per_s, crowd, plan.placed)
 

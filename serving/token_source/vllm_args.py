@@ -13,6 +13,7 @@ from typing import Any
 
 from serving.scenario.scenario import Scenario, ScenarioError, is_bundled
 from serving.token_model.config_file import hub_found
+from serving.token_source.cpu_type import cpu_dtype
 
 CPU_KERNELS = "foreserve_cpu"
 """The name under which vLLM knows the kernels of `cpu_kernels`."""
@@ -160,12 +161,12 @@ def vllm_flags(scenario: Scenario, max_model_len: int) -> list[str]:
         for_gpu = BUNDLED_ON_GPU if is_bundled(scenario.token_model) else ()
         return beside([*flags, f"--worker-cls={GPU_WORKER}", *for_gpu], scenario.vllm_options)
     # In 0.32.0 on CPUs a seeded request whose prefill is cut into chunks ends in "CPU Generator does not use offset";
-    # float32 is three times as fast there as bfloat16 emulated; a tiny prefix is computed sooner than found in a cache.
-    # Attention reads keys by 32 tokens: of larger blocks each row of them is elsewhere in memory.
+    # a tiny prefix is computed sooner than found in a cache. Attention reads keys by 32 tokens: of larger blocks each
+    # row of them is elsewhere in memory.
     flags += [
         f"--worker-cls={ROUTED_WORKER if routed else WORKER}",
         "--enforce-eager",
-        "--dtype=float32",
+        f"--dtype={cpu_dtype()}",
         "--block-size=32",
         "--ir-op-priority=" + json.dumps({"rms_norm": [CPU_KERNELS], "fused_add_rms_norm": [CPU_KERNELS]}),
     ]

@@ -46,10 +46,8 @@ def load_checkpoint(run: TrainingRun, progress: TrainingProgress, folder: Path) 
     run.model.load_state_dict(state["weights"])
     for optimiser, saved in zip(run.optimisers, state["optimisers"], strict=True):
         optimiser.load_state_dict(saved)
-    run.used, progress.points = state["used"], [TrainingPoint(*point) for point in state["points"]]
-    for step in range(state["steps"]):
-        run.parts(step)
-    run.tokens = state["tokens"]
+    run.used.copy_(state["used"])
+    run.tokens, progress.points = state["tokens"], [TrainingPoint(*point) for point in state["points"]]
     return int(state["steps"])
 
 

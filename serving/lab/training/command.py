@@ -51,7 +51,7 @@ def for_cpu(settings: Settings, has_bf16: bool) -> Settings:
 def describe_bundled(out: Path | None) -> int:
     """Measure a model that is trained, and write its card anew."""
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    from serving.lab.training.card import describe
+    from serving.lab.training.card.card import describe
 
     describe(out or BUNDLED_MODEL)
     return 0

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.nn.functional import grouped_mm
 
 from serving.lab.training.shape import ModelShape
 
@@ -28,25 +29,17 @@ class GroupedProduct(torch.autograd.Function):
     """Rows sorted by group, times the matrix of each row's group."""
 
     @staticmethod
-    def forward(context: Any, rows: torch.Tensor, stack: torch.Tensor, counts: list[int]) -> torch.Tensor:
-        """`rows` [n, a] and `stack` [groups, a, b] give [n, b]; group g has the next `counts[g]` rows."""
-        context.save_for_backward(rows, stack)
-        context.counts = counts
-        out = rows.new_empty(rows.shape[0], stack.shape[2])
-        for mine, matrix, result in zip(rows.split(counts), stack, out.split(counts), strict=True):
-            torch.mm(mine, matrix, out=result)
-        return out
+    def forward(context: Any, rows: torch.Tensor, stack: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
+        """`rows` [n, a] and `stack` [groups, a, b] give [n, b]; group g has the rows before `ends[g]` [groups]."""
+        context.save_for_backward(rows, stack, ends)
+        return grouped_mm(rows, stack, offs=ends)
 
     @staticmethod
     def backward(context: Any, grad: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, None]:
         """Gradients of the rows and of the matrices."""
-        rows, stack = context.saved_tensors
-        to_rows, to_stack = torch.empty_like(rows), torch.empty_like(stack)
-        parts = (tensor.split(context.counts) for tensor in (rows, grad.contiguous(), to_rows))
-        for mine, theirs, result, matrix, change in zip(*parts, stack, to_stack, strict=True):
-            torch.mm(theirs, matrix.T, out=result)
-            torch.mm(mine.T, theirs, out=change)
-        return to_rows, to_stack, None
+        rows, stack, ends = context.saved_tensors
+        grad = grad.contiguous()
+        return grouped_mm(grad, stack.mT, offs=ends), grouped_mm(rows.T, grad, offs=ends), None
 
 
 class ExpertLayer(nn.Module):
@@ -72,10 +65,10 @@ class ExpertLayer(nn.Module):
         """Return what the chosen experts add to each token; weighted before `down`, where rows are narrow."""
         routing = self.route(x)
         order = routing.chosen.flatten().argsort(stable=True)
-        counts = routing.chosen.flatten().bincount(minlength=len(self.router)).tolist()
+        ends = routing.chosen.flatten().bincount(minlength=len(self.router)).cumsum(0, dtype=torch.int32)
         token = order // self.active
-        rows = GroupedProduct.apply(x.index_select(0, token), torch.cat([self.gate, self.up], -1), counts)
+        rows = GroupedProduct.apply(x.index_select(0, token), torch.cat([self.gate, self.up], -1), ends)
         gate, up = rows.chunk(2, -1)
         weights = routing.weights.flatten().index_select(0, order)
-        made = GroupedProduct.apply(functional.silu(gate) * up * weights[:, None], self.down, counts)
+        made = GroupedProduct.apply(functional.silu(gate) * up * weights[:, None], self.down, ends)
         return torch.zeros_like(x).index_add(0, token, made), routing

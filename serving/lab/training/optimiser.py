@@ -20,14 +20,22 @@ ROOT_MEAN_SQUARE = 0.2  # of an AdamW update, as Moonlight measured it
 
 
 def orthogonal(stack: torch.Tensor) -> torch.Tensor:
-    """Nearly the closest (semi-)orthogonal matrix of each in the stack: Newton-Schulz, the short side first."""
+    """Nearly the closest (semi-)orthogonal matrix of each in the stack: Newton-Schulz, the short side first.
+
+    A sweep multiplies by a polynomial of the rows' products, so the sweeps are taken on these, which are small, and the
+    polynomials' product is applied once.
+    """
     tall = stack.shape[-2] > stack.shape[-1]
     x = stack.mT.contiguous() if tall else stack
     x = (x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)).view(-1, *x.shape[-2:])
     a, b, c = COEFFICIENTS
+    gram, factor = x @ x.mT, torch.eye(x.shape[-2]).expand(len(x), -1, -1)
     for _ in range(SWEEPS):
-        gram = x @ x.mT
-        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+        sweep = torch.baddbmm(gram, gram, gram, beta=b, alpha=c)
+        sweep.diagonal(dim1=-2, dim2=-1).add_(a)
+        factor = sweep @ factor
+        gram = sweep @ gram @ sweep
+    x = factor @ x
     return (x.mT if tall else x).reshape(stack.shape)
 
 

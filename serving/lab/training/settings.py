@@ -11,7 +11,7 @@ class Settings:
     give the same weights on any number of threads, on CPUs of the same type."""
 
     shape: ModelShape = field(default_factory=ModelShape)
-    steps: int = 9000
+    steps: int = 10400
     seed: int = 0
     threads: int = 2
     parts: int = 2
@@ -20,13 +20,13 @@ class Settings:
     other_rate: float = 4e-3  # of embedding, routers and norms
     segment: int = 512  # longest segment
     alone: float = 0.8  # of segments, how many are one document
-    asked: float = 0.0  # of documents, how many are on anything that people ask
+    asked: float = 0.55  # of documents, how many are on anything that people ask
     began: str = ""  # the SHA-256 of the weights that this run began with; none: random ones
     long_tokens: int = 4096  # longest segment of conversations
-    long: int = 2000  # last steps, in one of `long_every` of which half of the parts are such conversations
+    long: int = 2400  # last steps, in one of `long_every` of which half of the parts are such conversations
     long_every: int = 4
     warm_up: int = 50  # steps in which the learning rate rises
-    fall: int = 6500  # last steps, in which it falls to nothing
+    fall: int = 8000  # last steps, in which it falls to nothing
     clip: float = 1.0  # longest gradient
     balance: float = 1e-2  # what evenly used experts weigh in the loss, over many batches together
     same: float = 3e-2  # what it weighs that topics use the same experts

@@ -12,6 +12,7 @@ import torch
 from vllm.v1.core.sched.output import SchedulerOutput
 from vllm.v1.worker.cpu_worker import CPUWorker
 
+from serving.token_source.worker.few_rows import take_enough_rows
 from serving.token_source.worker.lazy_zeros import lazy_zeros
 from serving.token_source.worker.row_sampling import sample_by_rows
 
@@ -29,5 +30,6 @@ class SamplingWorker(CPUWorker):  # type: ignore[misc]
             super().initialize_from_config(kv_cache_config)
 
     def load_model(self, **kwargs: Any) -> None:
+        take_enough_rows()
         super().load_model(**kwargs)
         sample_by_rows(self.model_runner)

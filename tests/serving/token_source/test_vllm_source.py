@@ -24,6 +24,8 @@ model = sys.argv[1]
 prepare_environment(model)
 from vllm import PoolingParams, SamplingParams
 from vllm.v1.engine import EngineCoreRequest
+from serving.token_source.cpu_type import cpu_dtype
+from serving.token_source.vllm_args import WORKER
 from serving.token_source.vllm_source import VllmSource
 
 ROWS, AHEAD, BLOCKS = 4, 16, 40
@@ -43,7 +45,8 @@ def deliver(device, chunks):
 
 
 flags = [f"--model={model}", f"--max-num-seqs={ROWS}", "--max-model-len=512", "--no-enable-chunked-prefill",
-         "--no-enable-prefix-caching", "--max-num-batched-tokens=2048", "--enforce-eager", "--dtype=float32",
+         "--no-enable-prefix-caching", "--max-num-batched-tokens=2048", "--enforce-eager",
+         f"--dtype={cpu_dtype()}", f"--worker-cls={WORKER}",
          "--logits-processors=serving.token_source.forced_replay:Replay", "--block-size=32",
          f"--num-gpu-blocks-override={BLOCKS}"]
 source = VllmSource(engine_args(flags), AHEAD, deliver)

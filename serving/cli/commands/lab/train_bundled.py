@@ -29,12 +29,13 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     parser.add_argument(
         "--asked",
         type=_share,
-        default=0.0,
         metavar="SHARE",
-        help="of the documents, how many are on anything that people ask (default: 0)",
+        help="of the documents, how many are on anything that people ask (default: the shipped model's)",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the corpus and the weights (default: 0)")
-    parser.add_argument("--threads", type=positive, default=2, metavar="N", help="(default: 2)")
+    parser.add_argument(
+        "--threads", type=positive, default=2, metavar="N", help="processes that share a step (default: 2)"
+    )
     parser.set_defaults(run=run)
 
 
@@ -58,6 +59,6 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--card trains nothing: --resume goes with a training.")
     if args.card:
         return describe_bundled(args.out)
-    steps = {} if args.steps is None else {"steps": args.steps}
-    settings = Settings(seed=args.seed, threads=args.threads, asked=args.asked, **steps)
+    given = {name: value for name in ("steps", "asked") if (value := getattr(args, name)) is not None}
+    settings = Settings(seed=args.seed, threads=args.threads, **given)
     return train_bundled(args.out, settings, args.resume, args.start_from)

@@ -8,8 +8,8 @@ import torch
 from transformers import PreTrainedTokenizerFast
 
 from serving.lab.locality_of_routes import top_quarter
-from serving.lab.training.card import Facts, card
-from serving.lab.training.curve import draw
+from serving.lab.training.card.card import Facts, card
+from serving.lab.training.card.curve import draw
 from serving.lab.training.evaluate import (
     JudgedAnswer,
     TopicResult,
@@ -87,7 +87,7 @@ def test_a_card_names_its_figures_and_shows_answers(tmp_path):
     sums = [SumResult("the table of ten", 40, 39, False)]
     replies = [OrdinaryReply("Why?", "So.", True, False), OrdinaryReply("Who?", "I.", True, True)]
     agents = AgentResult(40, 31, 30, 38, 35)
-    more = Settings(steps=650, asked=0.5, began="0123456789abcdef" * 4, narrow=False)
+    more = Settings(steps=800, asked=0.5, began="0123456789abcdef" * 4, narrow=False)
     runs = [LoggedRun(asdict(settings), points) for settings in (Settings(), more)]
     text = card(
         Facts(
@@ -112,9 +112,9 @@ def test_a_card_names_its_figures_and_shows_answers(tmp_path):
         "**Why?** · readable, off topic",
         "31 replies call the right tool",
         "| 1,024 to 2,047 | 0.125 | 4 of 9 |",
-        "in BF16. The corpus",
+        "in BF16.\nThe corpus",
         "(SHA-256 0123456789abcdef...) on, 1,024 tokens",
-        "in single precision.\nOf its documents 50% are questions on anything",
+        "in single precision.\nOf its documents 50% are questions on\nanything",
         "rise to 10% of those above",
     ):
         assert part in text

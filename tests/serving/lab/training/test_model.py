@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from serving.lab.training.export import from_hf, load_model, save_model, to_hf
-from serving.lab.training.model import Norm, TrainedModel, initialise
+from serving.lab.training.model import NarrowProduct, Norm, Rotation, TrainedModel, initialise
 from serving.lab.training.shape import ModelShape
 
 SMALL = ModelShape(
@@ -79,3 +79,21 @@ def test_gradients_are_those_of_the_written_out_sum():
     plain = torch.autograd.grad(((chosen * routing.weights[..., None]).sum(1) * probe).sum(), sources)
     for one, other in zip(ours, plain, strict=True):
         torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
+
+
+def test_products_and_rotations_have_the_gradients_of_finite_differences():
+    torch.manual_seed(0)
+    rows, matrix = (torch.randn(5, size, dtype=torch.float64, requires_grad=True) for size in (6, 6))
+    assert torch.autograd.gradcheck(lambda *each: NarrowProduct.apply(*each, torch.float64), (rows, matrix))
+    x = torch.randn(2, 5, 6, dtype=torch.float64, requires_grad=True)
+    angles = torch.randn(5, 3, dtype=torch.float64)
+    assert torch.autograd.gradcheck(lambda x: Rotation.apply(x, angles.cos(), angles.sin()), (x,))
+
+
+def test_a_narrow_product_is_as_exact_as_its_type():
+    torch.manual_seed(0)
+    rows, matrix = torch.randn(50, 192), torch.randn(64, 192)
+    exact = rows @ matrix.T
+    assert torch.equal(NarrowProduct.apply(rows, matrix, torch.float32), exact)
+    off = NarrowProduct.apply(rows, matrix, torch.bfloat16) - exact
+    assert 0 < float(off.abs().mean() / exact.abs().mean()) < 0.01

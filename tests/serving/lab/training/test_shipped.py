@@ -5,7 +5,7 @@ import torch
 from transformers import PreTrainedTokenizerFast
 
 from serving.lab.locality_of_routes import top_quarter
-from serving.lab.training.card import Facts, measure
+from serving.lab.training.card.card import Facts, measure
 from serving.lab.training.export import load_model
 from serving.lab.training.judging.ordinary import ask
 from serving.scenario.scenario import BUNDLED_MODEL

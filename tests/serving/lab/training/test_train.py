@@ -15,9 +15,9 @@ from serving.lab.corpus.corpus import Document, documents
 from serving.lab.corpus.parts import DialogueTurn
 from serving.lab.training import train as module
 from serving.lab.training.batches import ASKED, batches, encode, segments
+from serving.lab.training.card.curve import one_after_the_other
 from serving.lab.training.checkpoint import CHECKPOINT, save_checkpoint
 from serving.lab.training.command import for_cpu
-from serving.lab.training.curve import one_after_the_other
 from serving.lab.training.export import from_hf, load_model
 from serving.lab.training.optimiser import orthogonal
 from serving.lab.training.progress import LOG, TrainingProgress, logged_runs
@@ -67,7 +67,7 @@ def test_the_same_seed_gives_the_same_weights_on_any_number_of_threads(tokenizer
 def test_a_cpu_without_bf16_trains_in_single_precision_and_says_so(tokenizer, capsys):
     assert for_cpu(settings(), has_bf16=True) == settings() and not capsys.readouterr().err
     wide = for_cpu(settings(), has_bf16=False)
-    assert TrainingRun(wide, tokenizer).narrow == torch.float32
+    assert TrainingRun(wide, tokenizer).made.narrow == torch.float32
     assert "this CPU has no BF16" in capsys.readouterr().err
     assert for_cpu(wide, has_bf16=False) == wide and not capsys.readouterr().err
 
@@ -118,7 +118,7 @@ def test_a_resumed_run_ends_with_the_weights_of_one_that_was_never_stopped(token
 
 
 def test_a_run_goes_on_from_the_weights_of_another_in_its_tokens_and_below_its_log(tokenizer, tmp_path):
-    assert train(TrainingRun(settings(steps=4), tokenizer), tmp_path / "first")
+    assert train(TrainingRun(settings(steps=4, asked=0.0), tokenizer), tmp_path / "first")
     begun = from_model(tmp_path / "first", settings(steps=2, seed=1, asked=0.5))
     assert begun.settings.began == sha256((tmp_path / "first" / "model.safetensors").read_bytes()).hexdigest()
     assert begun.tokenizer.get_vocab() == tokenizer.get_vocab()

@@ -10,8 +10,8 @@ import torch
 from transformers import PreTrainedTokenizerFast
 
 from serving.lab.locality_of_routes import top_quarter
-from serving.lab.training.card_training import training_of
-from serving.lab.training.curve import draw
+from serving.lab.training.card.curve import draw
+from serving.lab.training.card.runs import training_of
 from serving.lab.training.evaluate import (
     DOCUMENTS,
     OFTEN,
@@ -268,8 +268,7 @@ REPEAT = """## Make it again
 
     make model
 
-trains it afresh, in a first run and one that goes on from it for as many steps as those above did, measures it and
-writes this card: the same weights, bit for bit, on a CPU of the same type, and the same corpus on all, but not these
-ones: their runs were of different types of CPU, and read earlier states of the corpus. `foreserve train-bundled --card`
-only measures.
+trains it afresh in one run, measures it and writes this card: the same weights, bit for bit, on a CPU of the same type,
+and the same corpus on all, but not these ones: their runs were of different types of CPU, and read earlier states of
+the corpus. `foreserve train-bundled --card` only measures.
 """

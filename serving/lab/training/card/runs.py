@@ -1,5 +1,7 @@
 """What a model's card tells of its training: the runs that made it, one after the other."""
 
+from typing import Any
+
 from serving.lab.training.losses import DISTINCT, IDLE, IDLENESS, ROUTER_Z
 from serving.lab.training.progress import LoggedRun
 from serving.topics.names import TOPICS
@@ -10,10 +12,10 @@ def training_of(runs: list[LoggedRun]) -> str:
     s = runs[0].settings
     return f"""## Training
 
-{_taken(runs[0])} The corpus is generated, and
-the same on every machine: dialogues in {len(TOPICS)} topics ({", ".join(TOPICS)}) and about daily life,
-questions that nobody here can answer, sums, chats with tools, answers as JSON. Its facts, words and sentences were
-written for it, with the help of a language model; no other text is in it.
+{_taken(runs[0])}
+The corpus is generated, and the same on every machine: dialogues in {len(TOPICS)} topics ({", ".join(TOPICS)})
+and about daily life, questions that nobody here can answer, sums, chats with tools, answers as JSON. Its facts, words
+and sentences were written for it, with the help of a language model; no other text is in it. {_asked(s)}
 
 Muon for the matrices inside the layers (rate {s["matrix_rate"]:g}), AdamW for embedding, routers and norms (rate
 {s["other_rate"]:g}); up in {s["warm_up"]} steps, level, and linearly to zero in the last {s["fall"]:,}. Tokens
@@ -33,9 +35,14 @@ what an expert lacks of {IDLE:.0%} of an even share; z-loss {ROUTER_Z:g}.
 def _taken(run: LoggedRun) -> str:
     last, s = run.points[-1], run.settings
     return f"""{last["tokens"]:,} tokens of `serving/lab/corpus` (seed {s["seed"]}), in {last["step"]:,} steps of
-{s["parts"] * s["part_tokens"]:,} tokens, in {last["seconds"] / 60:.0f} minutes on {s["threads"]} CPU threads of a
+{s["parts"] * s["part_tokens"]:,} tokens, in {last["seconds"] / 60:.0f} minutes of {s["threads"]} cores of a
 machine that others used as well ({last["tokens"] / last["seconds"]:,.0f} tokens a second), products with the output
-in {"BF16" if s["narrow"] else "single precision"}."""
+and with attention's matrices in {"BF16" if s["narrow"] else "single precision"}."""
+
+
+def _asked(settings: dict[str, Any]) -> str:
+    return f"""Of its documents {settings.get("asked", 0.0):.0%} are questions on
+anything at all, whose answers take up their words (`corpus/asked.py`)."""
 
 
 def _went_on(run: LoggedRun) -> str:
@@ -43,7 +50,6 @@ def _went_on(run: LoggedRun) -> str:
     s = run.settings
     return f"""
 Then, from those weights (SHA-256 {s["began"][:16]}...) on, {_taken(run)}
-Of its documents {s["asked"]:.0%} are questions on anything at all, whose answers take up their words
-(`corpus/asked.py`); the learning rates rise to {min(s["steps"] / s["fall"], 1.0):.0%} of those above at most, and
+{_asked(s)} The learning rates rise to {min(s["steps"] / s["fall"], 1.0):.0%} of those above at most, and
 fall linearly to zero.
 """
