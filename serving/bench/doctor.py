@@ -13,12 +13,14 @@ from rich.console import Console
 from serving.bench.host_checks import HostCheck, cores, host_checks
 from serving.bench.scheduler import decide_us
 from serving.presentation.table import Table
+from serving.token_source.cpu_type import cpu_dtype
 
 # Microseconds of processor time on the machine of README.md, whose decisions took `DECISION_US`: of a token at the edge
-# over HTTP, in the client, and of recorded text; of a token that vLLM makes, on one core; of a device's step of batch
-# 16. They are of the run whose streams stand there.
+# over HTTP, in the client, and of recorded text; of a device's step of batch 16. They are of the run whose streams stand
+# there. And of a token that vLLM makes, on one core, by the number type that a model runs in.
 DECISION_US = 51.5
-EDGE_US, CLIENT_US, RECORDED_US, MADE_US, STEP_US, STEP_BATCH = 30.0, 10.0, 2.0, 202.0, 462.0, 16
+EDGE_US, CLIENT_US, RECORDED_US, STEP_US, STEP_BATCH = 30.0, 10.0, 2.0, 462.0, 16
+MADE_US = {"float32": 202.0, "bfloat16": 154.0}
 # Of the processors' time, as releases come in bursts: beyond it tokens come late.
 FULL = 0.7
 STEPS_MS = (10, 20, 50, 100)
@@ -61,7 +63,8 @@ def estimate(step_ms: float, pace: float, processors: int) -> StreamEstimate:
     room_us = FULL * 1e6 * pace
     recorded = processors * room_us / (per_s * (shared_us + RECORDED_US))
     # vLLM makes tokens on one core, beside all else.
-    made = min(room_us / (per_s * MADE_US), processors * room_us / (per_s * (shared_us + MADE_US)))
+    made_us = MADE_US[cpu_dtype()]
+    made = min(room_us / (per_s * made_us), processors * room_us / (per_s * (shared_us + made_us)))
     return StreamEstimate(step_ms, int(recorded), int(made))
 
 
