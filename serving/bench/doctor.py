@@ -16,8 +16,8 @@ from serving.presentation.table import Table
 from serving.token_source.cpu_type import cpu_dtype
 
 # Microseconds of processor time on the machine of README.md, whose decisions took `DECISION_US`: of a token at the edge
-# over HTTP, in the client, and of recorded text; of a device's step of batch 16. They are of the run whose streams stand
-# there. And of a token that vLLM makes, on one core, by the number type that a model runs in.
+# over HTTP, in the client, and of recorded text; of a device's step of batch 16; of a token that vLLM makes, on one
+# core, by the number type that a model runs in. They are of the runs whose streams stand there.
 DECISION_US = 51.5
 EDGE_US, CLIENT_US, RECORDED_US, STEP_US, STEP_BATCH = 30.0, 10.0, 2.0, 462.0, 16
 MADE_US = {"float32": 202.0, "bfloat16": 154.0}

@@ -31,8 +31,3 @@ def flags_of(monkeypatch, tmp_path):
 def test_it_is_bfloat16_where_the_processor_has_tiles_for_it_and_else_float32(flags_of, told, dtype):
     assert [flag for flag in flags_of(told) if flag.startswith("--dtype")] == [f"--dtype={dtype}"]
 
-
-def test_a_users_own_type_takes_its_place(monkeypatch):
-    monkeypatch.setattr(vllm_args, "on_cpu", lambda: True)
-    flags = vllm_flags(Scenario(vllm_options=("--dtype=float16",)), 4096)
-    assert [flag for flag in flags if flag.startswith("--dtype")] == ["--dtype=float16"]
