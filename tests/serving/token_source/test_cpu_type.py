@@ -30,4 +30,3 @@ def flags_of(monkeypatch, tmp_path):
 )
 def test_it_is_bfloat16_where_the_processor_has_tiles_for_it_and_else_float32(flags_of, told, dtype):
     assert [flag for flag in flags_of(told) if flag.startswith("--dtype")] == [f"--dtype={dtype}"]
-
