@@ -9,6 +9,7 @@ from math import isnan
 from typing import Any, TypeGuard
 
 import msgspec
+from pydantic import TypeAdapter, ValidationError
 from vllm.exceptions import VLLMClientError
 from vllm.sampling_params import SamplingParams
 from vllm.v1.engine import EngineCoreRequest
@@ -75,6 +76,8 @@ MOST_INT = 2**31 - 1
 # What a message to the token source, or to the engine core, can carry.
 CARRIED = range(-(2**63), 2**64)
 INTEGERS = ("top_k", "max_tokens", "min_tokens", "logprobs", "prompt_logprobs", "stream_interval")
+# What vLLM's server takes for one: also "3" and 3.0.
+WHOLE = TypeAdapter(int)
 
 
 class OutOfBounds(Invalid):
@@ -107,14 +110,22 @@ def check_body(body: Any, places: int) -> None:
 def _check_batch(body: Mapping[str, Any], places: int) -> None:
     """Raise `OutOfBounds` for several prompts, or conversations, that are more than may be, or are to have more answers
     together than the queue has places: though it were empty, there would never be room for them."""
-    n = body.get("n")
+    n = _answers(body)
     for field, most in (("prompt", places), ("messages", min(MOST_CONVERSATIONS, places))):
         entries = body.get(field)
         if is_batch(entries, field):
             _check_count(field, len(entries), most)
-            if isinstance(n, int) and len(entries) > 1 and len(entries) * n > places:
+            if len(entries) > 1 and len(entries) * n > places:
                 sentence = f"is {n} for each of {len(entries)} entries of `{field}`: together they may be {places}."
                 raise OutOfBounds("n", sentence)
+
+
+def _answers(body: Mapping[str, Any]) -> int:
+    """Return how many answers a body wants of each entry; what is no number is vLLM's to refuse."""
+    try:
+        return WHOLE.validate_python(body.get("n"))
+    except ValidationError:
+        return 1
 
 
 def check_scoring(body: Mapping[str, Any]) -> None:

@@ -140,5 +140,6 @@ def test_a_batch_has_fewer_conversations_than_one_has_messages_and_no_more_than_
 def test_prompts_have_no_more_answers_together_than_the_queue_has_places(field: str, entry: object) -> None:
     check_body({field: [entry] * 3, "n": 4}, 12)
     check_body({field: [entry] * 3, "n": "four"}, 12)
-    with pytest.raises(OutOfBounds, match=f"`n` is 5 for each of 3 entries of `{field}`: together they may be 12"):
-        check_body({field: [entry] * 3, "n": 5}, 12)
+    for five in (5, "5", 5.0):
+        with pytest.raises(OutOfBounds, match=f"`n` is 5 for each of 3 entries of `{field}`: together they may be 12"):
+            check_body({field: [entry] * 3, "n": five}, 12)
