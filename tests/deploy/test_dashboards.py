@@ -10,7 +10,7 @@ import yaml
 from prometheus_client import CollectorRegistry
 
 from tests.deploy.prometheus import ROOT, RULES, metrics_in
-from tests.serving.telemetry.metrics.test_metrics import everything, measured
+from tests.serving.telemetry.metrics.samples import everything, measured
 from tools.dashboards.__main__ import DASHBOARDS
 from tools.dashboards.tiers import FAST, SLOW
 

@@ -7,7 +7,7 @@ import pytest
 
 from serving.observer import Broadcast, Observer
 from serving.types import StepRecord
-from tests.serving.telemetry.metrics.test_metrics import record
+from tests.serving.telemetry.metrics.samples import record
 
 Anything = Observer[Any, Any]
 

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, Counter
 from prometheus_client.parser import text_string_to_metric_families
 
 from serving.api.http_metrics import metrics_routes
-from tests.serving.telemetry.metrics.test_metrics import measured
+from tests.serving.telemetry.metrics.samples import measured
 
 # As Prometheus 2.42 and 3.5 ask, and others.
 OLD = "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,*/*;q=0.1"

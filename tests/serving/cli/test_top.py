@@ -21,7 +21,7 @@ from serving.telemetry.status_client import Unreachable, base_of, fetch
 from serving.telemetry.status_delta import StatusDeltas, attained
 from serving.telemetry.status_history import point_of
 from serving.usage_error import UsageError
-from tests.serving.telemetry.metrics.test_metrics import Clock, finish, flight, measured, record, release
+from tests.serving.telemetry.metrics.samples import Clock, finish, flight, measured, record, release
 
 
 def busy_status(steps: int = 3) -> Status:

@@ -8,7 +8,7 @@ import pytest
 from serving.cluster.batched_listeners import BATCH_S, MOST_WAITING, BatchedListeners
 from serving.cluster.observer import EdgeBroadcast, EdgeObserver
 from serving.types import Release, StepRecord
-from tests.serving.telemetry.metrics.test_metrics import record
+from tests.serving.telemetry.metrics.samples import record
 
 
 class Broken(EdgeObserver):

@@ -7,7 +7,7 @@ import pytest
 from serving.reports.policy_comparison import mixed, run
 from serving.scenario.scenario import Scenario
 from serving.simulation.model_caveats import RUNS, ModelShares, model_caveats, shares_of
-from tests.serving.telemetry.metrics.test_metrics import record
+from tests.serving.telemetry.metrics.samples import record
 
 SMALL = Scenario(hardware="elmoe3d-4gb", mode="fixed-ar", max_num_seqs=64)
 NONE = ModelShares(0.0, 0.0)

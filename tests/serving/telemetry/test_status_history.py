@@ -10,7 +10,7 @@ from serving.telemetry.status import Status
 from serving.telemetry.status_history import EVERY_S, KEPT, HistoryKeeper, HistoryReader, StatusHistory, point_of
 from serving.telemetry.watch import LOOK_S, Watch
 from tests.serving.cli.test_top import busy_status
-from tests.serving.telemetry.metrics.test_metrics import measured
+from tests.serving.telemetry.metrics.samples import measured
 
 
 def status(at_s: float, tokens: int) -> Status:

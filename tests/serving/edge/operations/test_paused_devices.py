@@ -12,7 +12,7 @@ from serving.edge.operations.gate import Gate
 from serving.edge.operations.utility_calls import UtilityCalls
 from serving.policies.router import Router
 from serving.policies.routing import parse_router
-from tests.serving.telemetry.metrics.test_metrics import IDLE_W, Clock, flight, measured, node, record
+from tests.serving.telemetry.metrics.samples import IDLE_W, Clock, flight, measured, node, record
 
 UNKNOWN: Any = None
 

@@ -9,7 +9,7 @@ from serving.telemetry.metrics import Metrics
 from serving.telemetry.metrics.host import ENOUGH, WINDOW_S
 from serving.telemetry.watch import AGAIN, OVER, REMIND_S, Watch
 from serving.types import Chunk
-from tests.serving.telemetry.metrics.test_metrics import flight, measured, record
+from tests.serving.telemetry.metrics.samples import flight, measured, record
 
 
 class Run:

@@ -13,7 +13,7 @@ from serving.scenario.scenario import Scenario
 from serving.simulation.simulator import Simulator
 from serving.telemetry.metrics import Metrics
 from serving.types import Release, Request
-from tests.serving.telemetry.metrics.test_metrics import FIGURES, finish, flight, measured, node, record, release
+from tests.serving.telemetry.metrics.samples import FIGURES, finish, flight, measured, node, record, release
 
 LABELS = {"model_name": "m", "engine": "0"}
 SIZES = st.tuples(st.integers(1, 3000), st.integers(1, 60))

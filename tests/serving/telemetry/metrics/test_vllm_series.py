@@ -12,7 +12,7 @@ from vllm.config import CacheConfig
 from serving.clock import WallClock
 from serving.telemetry import metrics as metrics_package
 from serving.telemetry.metrics import Metrics, ServedModel
-from tests.serving.telemetry.metrics.test_metrics import measured
+from tests.serving.telemetry.metrics.samples import measured
 
 README = Path(metrics_package.__file__).parent / "README.md"
 # Beginnings of names that vLLM's own client of benchmarks looks for, and no names.
