@@ -57,16 +57,17 @@ def acceptance_of(device: RooflineDevice, plan: StepPlan) -> Acceptance:
     Table 3 is of 1k context; a shorter one has its rates. The KV cache of a longer one, or of a batch beyond its
     largest, takes room from the experts (8), and a scheme that drafts with these has the rate of the HB size whose pool
     was as large. From the table's smallest size on down the rate falls in proportion to the pool, to nothing; and from
-    the hardware's own on, where static weights leave no pool in the smallest: an assumption of ours. A random pool has
-    the rate that a hot one of its size has alone (Fig. 17b: unlike a hot one it is no worse for a larger batch), less
-    what hotness gains at that size (`hotness_gain`).
+    the hardware's own on, where static weights leave no pool in the smallest: an assumption of ours. A pool of all
+    experts is as good in whatever room, and where HB had more than that, what is left of one is worth its share at
+    least. A random pool has the rate that a hot one of its size has alone (Fig. 17b: unlike a hot one it is no worse
+    for a larger batch), less what hotness gains at that size (`hotness_gain`).
 
     A plan with the routes of its draft has the rate of the very pool that HB holds then (`_of_traced_pool`). Raise
     ValueError if the device has no draft, or nothing decodes.
     """
     draft, work = _drafting(device, plan)
-    if not draft.pooled or not isinstance(device, TieredDevice):
-        return acceptance(device.setup.target, draft.published, device.hb.capacity_bytes / GIB, work.decoding)
+    if not draft.pooled or not isinstance(device, TieredDevice):  # which has the same rate at each size of HB
+        return acceptance(device.setup.target, draft.published, _axes()[0][-1], work.decoding)
     held, batch = device.held(work, plan.draft or draft.shape), work.decoding
     room, pool = draft.drafted_share(device, held), draft.traced_pool(device, work, held, plan)
     if pool is not None:
@@ -101,17 +102,22 @@ def _of_pool(device: TieredDevice, held: TierBytes, batch: int) -> Acceptance:
     sizes, batches = _axes()
     assert device.draft is not None
     at_1k = device.held(StepWork.of(batch_plan(min(batch, batches[-1])), 1), device.draft.shape)
+    share, share_at_1k = (device.draft.drafted_share(device, each) for each in (held, at_1k))
+    if share >= 1.0:
+        return acceptance(target, HOT, hb_gb, batch)
     alike_gb = hb_gb - float(held.hb_kv_bytes - at_1k.hb_kv_bytes) / GIB
     edge_gb, pool_gb, most_gb = sizes[0], *(float(each.hb_expert_bytes) / GIB for each in (held, at_1k))
     edge_pool_gb = pool_gb - (alike_gb - edge_gb)
     if edge_pool_gb <= 0.0:  # static weights leave none in so small an HB
         edge_gb, edge_pool_gb = hb_gb, most_gb
+    whole = acceptance(target, HOT, hb_gb, batch).alpha if share_at_1k >= 1.0 else 0.0
     if 0.0 < edge_pool_gb <= pool_gb:
-        return acceptance(target, HOT, min(alike_gb, hb_gb), batch)
+        found = acceptance(target, HOT, min(alike_gb, hb_gb), batch)
+        return found._replace(alpha=max(found.alpha, whole * share))
     edge = acceptance(target, HOT, edge_gb, batch)
     caveat = f"HB has room for a smaller pool than any in Table 3: the rate at {edge_gb:g} GB, in proportion."
-    share = pool_gb / edge_pool_gb if edge_pool_gb else 0.0
-    return Acceptance(edge.alpha * share, f"{caveat} {edge.caveat}".strip())
+    left = pool_gb / edge_pool_gb if edge_pool_gb else 0.0
+    return Acceptance(max(edge.alpha * left, whole * share), f"{caveat} {edge.caveat}".strip())
 
 
 def measured_of(device: RooflineDevice, plan: StepPlan, rates: MeasuredRates) -> Acceptance:

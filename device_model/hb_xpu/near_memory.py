@@ -21,10 +21,11 @@ from device_model.hb_xpu.tiered import NO_DRAFT
 from device_model.placement import DraftFootprint, place
 from device_model.roofline import NEVER_BOUND, TARGET, Part, Stage, Unit
 from device_model.setup import XpuSetup
+from device_model.slices import sliceable
 from device_model.specs.spec import NearMemory
 from device_model.specs.spec_file import SPECS, read_named
 from device_model.step import StepCosts, StepPlan
-from device_model.units import at_width, of_weights
+from device_model.units import at_four_bits, at_width, of_weights
 from device_model.work import StepWork
 
 ON_XPU = "too many tokens for the compute near memory: the xPU is sooner done, through the external bus"
@@ -115,6 +116,8 @@ class NearMemoryDevice(XpuDevice):
         """
         size, bits = self.size, self.setup.model.expert_weight_bits
         near, unit = of_weights(self._near_with(unit), bits), of_weights(unit, bits)
+        if not sliceable(self.setup.model):  # the xPU is the same as alone
+            unit = at_four_bits(unit, self.setup.hardware)
         whole = Part("experts", unit, ON_XPU, size.expert_macs(work), ext_bytes=touched * size.experts_bytes)
         if not size.experts:
             return (whole,)

@@ -2,7 +2,7 @@
 
 import csv
 import dataclasses
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -260,3 +260,23 @@ def test_there_is_no_rate_without_a_draft_or_where_nothing_decodes():
     for draft, new in ((None, 1), ("elastic", 2)):
         with pytest.raises(ValueError, match="without a draft"):
             acceptance_of(device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", draft), StepPlan.of((new, 0)))
+
+
+@given(st.sampled_from(["elastic", "random"]), batches, st.integers(1024, 32_000), st.integers(1, 2000))
+def test_a_pool_of_all_experts_is_as_good_in_whatever_room_and_loses_nothing_at_once(scheme, batch, context, more):
+    dev = device("elmoe3d", "elmoe3d-8gb", "olmoe-1b-7b", scheme)
+    plans = [StepPlan.of(*[(1, c)] * batch) for c in (1024, context, context + more)]
+    first, short, long = (acceptance_of(dev, plan).alpha for plan in plans)
+    shares = [dev.draft.drafted_share(dev, dev.held(StepWork.of(plan, 1), dev.draft.shape)) for plan in plans]
+    assert long <= short <= first
+    for share, alpha in zip(shares, (first, short, long), strict=True):
+        assert alpha == first or share < 1
+        assert alpha >= first * share * (1 - 1e-9) or scheme == "random"  # whose hotness is worth more in a smaller one
+
+
+@pytest.mark.parametrize("scheme", sorted(set(SCHEMES) - {"Elastic-SD"}))
+def test_drafts_without_a_pool_have_the_same_rate_at_each_size_of_hb_and_without_any(scheme):
+    for target, batch in product(TARGETS, BATCHES):
+        assert ALPHA[target, scheme, 4, batch] == ALPHA[target, scheme, 8, batch]
+    without_hb = device("xpu", "elmoe3d-8gb", "qwen3-30b-a3b", CELL_SCHEMES[scheme])
+    assert acceptance_of(without_hb, batch_plan(4)) == (ALPHA["qwen3-30b-a3b", scheme, 8, 4], "")

@@ -96,6 +96,8 @@ def test_a_measured_pass_takes_a_time_of_its_own_and_one_by_layer(new_tokens, fi
 def test_a_gpu_has_no_banks_to_lose_and_no_tiers_to_place_experts_in():
     with pytest.raises(DeviceError, match="a GPU loses no banks"):
         load_device("auto", "a6000", "olmoe-1b-7b", condition=Condition(hb_share=0.5))
+    with pytest.raises(DeviceError, match=r"ext_share is 0\.5; a GPU reads nothing from its host"):
+        load_device("auto", "a6000", "olmoe-1b-7b", condition=Condition(ext_share=0.5))
     with pytest.raises(ValueError, match="all memory of a GPU is equally fast"):
         DEVICES[0].probe(dataclasses.replace(StepPlan.of((1, 9)), placed=(1.0,)))
     capped = load_device("auto", "a6000", "olmoe-1b-7b", condition=Condition(clock_share=0.5))

@@ -116,6 +116,8 @@ def test_a_slower_clock_slows_the_array_down_and_costs_no_more_a_mac():
 def test_what_an_npu_can_t_do_is_said():
     with pytest.raises(DeviceError, match="an NPU loses no banks"):
         load_device("auto", "npu-64t", "olmoe-1b-7b", condition=Condition(hb_share=0.5))
+    with pytest.raises(DeviceError, match=r"ext_share is 0\.5; an NPU reads nothing from its host"):
+        load_device("auto", "npu-64t", "olmoe-1b-7b", condition=Condition(ext_share=0.5))
     with pytest.raises(DeviceError, match=r"215\.5 GB of the memory of the NPU, whose capacity allows at most 137\.4"):
         load_device("auto", "npu-64t", "llama-4-scout")
     with pytest.raises(ValueError, match="all memory of an NPU is equally fast"):

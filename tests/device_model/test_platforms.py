@@ -113,6 +113,14 @@ def test_compute_near_memory_is_never_slower_than_the_xpu_alone(system, model, b
     assert near.latency_s <= xpu.latency_s / NEARLY
 
 
+@pytest.mark.parametrize("system", ALL_CHANNELS)
+@pytest.mark.parametrize("model", MODELS)
+def test_of_a_long_prompt_its_xpu_computes_at_the_rate_and_the_price_that_it_has_alone(system, model):
+    beside, alone = (cost(device(each, model), [(16_384, 0)]) for each in (system, "xpu"))
+    assert beside.latency_s <= alone.latency_s / NEARLY
+    assert beside.energy.compute_j == pytest.approx(alone.energy.compute_j, rel=0.01)
+
+
 @given(st.sampled_from(ALL_CHANNELS), models, crowds, shapes, st.sampled_from(["eagle", "slm"]))
 def test_nor_does_it_verify_slower(system, model, batch, shape, draft):
     near, xpu = (cost(device(name, model, draft), batch, shape) for name in (system, "xpu"))

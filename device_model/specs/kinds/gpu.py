@@ -100,9 +100,11 @@ class Hardware:
         return TierSpec.of(0.0, self.gpus * self.host_gb_per_s, 0.0, 0.0)
 
     def degraded(self, ext_share: float, hb_share: float, clock_share: float) -> "Hardware":
-        """Return GPUs with shares of the host's link and of their clock, at which a MAC costs what it did. Raise
-        DeviceError for banks, which they don't lose.
+        """Return GPUs with a share of their clock, at which a MAC costs what it did. Raise DeviceError for banks, which
+        they don't lose, and for the link to the host, over which no step reads anything.
         """
         if hb_share < 1:
             raise DeviceError(f"hb_share is {hb_share}; a GPU loses no banks, and 1 is all it allows.")
-        return replace(self, host_gb_per_s=self.host_gb_per_s * ext_share, clock_share=self.clock_share * clock_share)
+        if ext_share < 1:
+            raise DeviceError(f"ext_share is {ext_share}; a GPU reads nothing from its host, and 1 is all it allows.")
+        return replace(self, clock_share=self.clock_share * clock_share)

@@ -96,12 +96,14 @@ class Hardware:
         return TierSpec.of(0.0, self.host_gb_per_s, 0.0, 0.0)
 
     def degraded(self, ext_share: float, hb_share: float, clock_share: float) -> "Hardware":
-        """Return an NPU with shares of the host's link, and of the clock of array and scratchpad. Raise DeviceError for
-        banks, which it doesn't lose.
+        """Return an NPU with a share of the clock of array and scratchpad. Raise DeviceError for banks, which it
+        doesn't lose, and for the link to the host, over which no step reads anything.
         """
         if hb_share < 1:
             raise DeviceError(f"hb_share is {hb_share}; an NPU loses no banks, and 1 is all it allows.")
-        return replace(self, host_gb_per_s=self.host_gb_per_s * ext_share, clock_share=self.clock_share * clock_share)
+        if ext_share < 1:
+            raise DeviceError(f"ext_share is {ext_share}; an NPU reads nothing from its host, and 1 is all it allows.")
+        return replace(self, clock_share=self.clock_share * clock_share)
 
     def _at_work_w(self, watts: float) -> float:
         """Return what so many watts at the full clock leave beyond those drawn idle, which leak at any clock."""
