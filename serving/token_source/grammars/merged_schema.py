@@ -19,6 +19,8 @@ Schema = dict[str, Any]
 
 MOST_PARTS = 4096
 """Parts that are made into one, in all of a schema, and schemas in what they make: they may double with each level."""
+MOST_ENTRIES = 1 << 16
+"""Entries of lists and objects in parts that are made into one: `enum` and `properties` may have thousands."""
 MOST_DEEP = 64
 """Schemas within schemas that have parts; a `$ref` may have itself in it."""
 
@@ -40,7 +42,7 @@ class SchemaMerger:
 
     def __init__(self, root: Any) -> None:
         """`root` is what a `$ref` begins at."""
-        self._root, self._parts = root, 0
+        self._root, self._parts, self._entries = root, 0, 0
 
     def merged(self, schema: Any, depth: int = 0) -> Any:
         """Return a schema merged, and all those in it. Raise SchemaConflict."""
@@ -74,7 +76,7 @@ class SchemaMerger:
         """Return what is of an alternative of each group; raise SchemaConflict if nothing is."""
         agreeing, conflict = [], SchemaConflict("`false` allows nothing")
         for parts in product(*groups):
-            self._count(len(parts))
+            self._count(len(parts), sum(map(_entries, parts)) if len(parts) > 1 else 0)
             try:
                 agreeing.append(reduce(_both, parts))
             except SchemaConflict as error:
@@ -83,11 +85,12 @@ class SchemaMerger:
             raise conflict
         return agreeing
 
-    def _count(self, parts: int) -> None:
-        """Count parts of a schema; raise SchemaConflict if there are too many."""
-        self._parts += parts
-        if self._parts > MOST_PARTS:
-            raise SchemaConflict(f"`allOf`, `anyOf` and `$ref` make more than {MOST_PARTS} parts of it")
+    def _count(self, parts: int, entries: int = 0) -> None:
+        """Count parts of a schema, and their entries; raise SchemaConflict if there are too many."""
+        self._parts, self._entries = self._parts + parts, self._entries + entries
+        for found, most, what in ((self._parts, MOST_PARTS, "parts"), (self._entries, MOST_ENTRIES, "entries")):
+            if found > most:
+                raise SchemaConflict(f"`allOf`, `anyOf` and `$ref` make more than {most} {what} of it")
 
     def _target(self, reference: Any) -> Any:
         if not isinstance(reference, str) or not reference.startswith("#"):
@@ -105,6 +108,11 @@ def _has_to_agree(schema: Schema) -> bool:
     """Tell whether a schema says in more than one place what an instance has to be."""
     joined = JOINED & schema.keys()
     return bool(joined and ASSERTED & schema.keys()) or len(joined) > 1 or len(_list_in(schema, "allOf")) > 1
+
+
+def _entries(part: Schema) -> int:
+    """Return how many entries the lists and objects of a part have."""
+    return sum(len(value) for value in part.values() if isinstance(value, list | dict))
 
 
 def _list_in(schema: Schema, key: str) -> list[Any]:
@@ -179,7 +187,8 @@ def _both_kinds(one: Any, other: Any) -> Any:
 
 
 def _both_values(one: Any, other: Any) -> Any:
-    both = [value for value in one if any(_is_same(value, each) for each in other)]
+    others = set(map(_written, other))
+    both = [value for value in one if _written(value) in others]
     if not both:
         raise SchemaConflict("its parts have no value of `enum` in common")
     return both
@@ -187,7 +196,11 @@ def _both_values(one: Any, other: Any) -> Any:
 
 def _is_same(one: Any, other: Any) -> bool:
     """Tell whether two values are the same JSON, where true isn't 1."""
-    return one == other and json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+    return one == other and _written(one) == _written(other)
+
+
+def _written(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
 
 
 def _both_others(one: Any, other: Any) -> Any:

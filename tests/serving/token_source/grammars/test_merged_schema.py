@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from serving.token_source.grammars.asked_schemas import SchemaConflict
-from serving.token_source.grammars.merged_schema import MOST_PARTS, merged_schema
+from serving.token_source.grammars.merged_schema import MOST_ENTRIES, MOST_PARTS, merged_schema
 from serving.token_source.grammars.schema_keywords import ASSERTED, JOINED
 
 NAMES = st.sampled_from(["a", "b", "enum", "allOf"])
@@ -133,6 +133,17 @@ def test_a_schema_that_doubles_at_each_level_ends() -> None:
     level = {f"d{i}": {"allOf": [{"$ref": f"#/$defs/d{i + 1}"}, {"$ref": f"#/$defs/d{i + 1}"}]} for i in range(20)}
     with pytest.raises(SchemaConflict, match=f"more than {MOST_PARTS} parts"):
         merged_schema({"$ref": "#/$defs/d0", "type": "object", "$defs": level | {"d20": {"type": "object"}}})
+
+
+@pytest.mark.timeout(10)
+def test_values_that_thousands_are_compared_with_in_each_alternative_are_refused_in_time() -> None:
+    schema = {"E": {"enum": [0] * 6500}, "enum": [1] * 6500, "anyOf": [{"$ref": "#/E"}] * 400}
+    with pytest.raises(SchemaConflict, match=f"more than {MOST_ENTRIES} entries"):
+        merged_schema(schema)
+    with pytest.raises(SchemaConflict, match="no value of `enum` in common"):
+        merged_schema({"enum": [1] * 8000, "allOf": [{"enum": [True] * 3000}]})
+    many = [*range(8000)]
+    assert merged_schema({"enum": many, "allOf": [{"enum": many[::-1]}]})["enum"] == many
 
 
 def test_xgrammar_follows_what_is_merged_and_not_what_was() -> None:
