@@ -21,6 +21,8 @@ from device_model.step import StepPlan
 NEVER = float("inf")
 FAILED = 3
 """vLLM's `FinishReason.ERROR`, as chunks have it."""
+FAILED_ON = "The token source failed on this request"
+"""Begins the sentence of a chunk that failed by its own request: what that asks for cannot be done."""
 # What is beyond these can't be read from a message.
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Some = Annotated[int, msgspec.Meta(ge=1, le=2**40)]

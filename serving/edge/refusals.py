@@ -6,6 +6,7 @@ from math import ceil
 from vllm.exceptions import GracefulHTTPError, QueueOverflowError, VLLMValidationError
 
 from serving.refusals import Reason, Refusal
+from serving.types import FAILED_ON
 
 # Clients are not to come back sooner than this, in real seconds, as an answer costs us more than it does them; but
 # where a limit says exactly when they may.
@@ -28,7 +29,9 @@ class GivenUp(GracefulHTTPError):  # type: ignore[misc]
     """Admitted, and failed: 500, or INTERNAL. vLLM's own says "Internal server error" and no more."""
 
     def __init__(self, why: int | str | None) -> None:
-        """`why`: vLLM's number or sentence, or None."""
+        """`why`: vLLM's number or sentence, or None. The request itself `is_cause` where the token source failed on it,
+        or had no token left to choose."""
+        self.is_cause = not isinstance(why, str) or why.startswith(FAILED_ON)
         sentence = why if isinstance(why, str) else "The token source could make no more tokens of this request."
         super().__init__(sentence, HTTPStatus.INTERNAL_SERVER_ERROR)
 

@@ -68,10 +68,13 @@ async def process(engine: Any, request_id: str, prompt: Any, params: Any, said: 
 
 
 async def followed(outputs: Any) -> AsyncIterator[Any]:
-    """Yield a structured request's outputs. If the token source gives up, blame the grammar: the client's error."""
+    """Yield a structured request's outputs. If it is given up by its own cause, blame the grammar: the client's
+    error."""
     async with aclosing(outputs):
         try:
             async for output in outputs:
                 yield output
         except GivenUp as error:
+            if not error.is_cause:
+                raise
             raise OutOfBounds("structured_outputs", UNFOLLOWED) from error

@@ -21,7 +21,7 @@ from serving.token_source.group_testing import Trials
 from serving.token_source.live_request import LiveRequest
 from serving.token_source.scheduler import RunAheadScheduler
 from serving.token_source.step_cost import StepTimeFit
-from serving.types import FAILED, Chunk
+from serving.types import FAILED, FAILED_ON, Chunk
 
 log = logging.getLogger("foreserve")
 
@@ -181,7 +181,7 @@ class VllmSource:
 
     def _fail(self, live: LiveRequest, error: Exception) -> None:
         """End a request with an error; every other request goes on."""
-        why = f"The token source failed on this request ({type(error).__name__}: {error})."
+        why = f"{FAILED_ON} ({type(error).__name__}: {error})."
         failed = Chunk(live.request.request_id, len(live.tokens), [], FAILED, why)
         self._deliver(live.device, [failed])
 

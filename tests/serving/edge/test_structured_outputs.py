@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
@@ -9,8 +10,11 @@ import pytest
 from vllm.exceptions import VLLMValidationError
 from vllm.sampling_params import SamplingParams, StructuredOutputsParams
 
+from serving.edge.async_llm import ENDING
+from serving.edge.refusals import GivenUp
 from serving.edge.request_bounds import OutOfBounds, check_request
-from serving.edge.structured_outputs import for_small, process
+from serving.edge.structured_outputs import followed, for_small, process
+from serving.types import FAILED_ON
 
 
 def tag_of(kind: str) -> StructuredOutputsParams:
@@ -62,7 +66,7 @@ def _repeated(base: dict[str, Any], times: int) -> dict[str, Any]:
     [
         (_repeated({"properties": {str(i): {} for i in range(200)}, "maxProperties": 20}, 9), "times minProperties"),
         (_repeated({"enum": [{"a": "b" * 2000}]}, 100), "characters"),
-        (_repeated({"properties": {str(i): {} for i in range(200)}}, 1000), "more than 4096 parts"),
+        (_repeated({"properties": {str(i): {} for i in range(200)}}, 1000), "more than 65536 entries"),
     ],
 )
 def test_a_schema_that_is_bounded_as_it_is_written_is_bounded_as_it_is_merged(schema: dict[str, Any], why: str) -> None:
@@ -75,3 +79,19 @@ def test_parts_of_a_schema_are_followed_together() -> None:
     parts = [{"type": "object", "required": [name], "properties": {name: {"type": "boolean"}}} for name in ("a", "b")]
     grammar = asyncio.run(for_small(StructuredOutputsParams(json={"allOf": parts}))).grammar
     assert '\\"a\\"' in grammar and '\\"b\\"' in grammar and "basic_array" not in grammar.split("root ::=")[1]
+
+
+@pytest.mark.parametrize(
+    ("why", "raised"),
+    [(None, OutOfBounds), (f"{FAILED_ON} (ValueError: no).", OutOfBounds), (ENDING, GivenUp)],
+)
+def test_a_grammar_is_blamed_for_what_it_caused_alone(why: str | None, raised: type[Exception]) -> None:
+    async def given_up() -> AsyncIterator[str]:
+        yield "a"
+        raise GivenUp(why)
+
+    async def read() -> list[str]:
+        return [each async for each in followed(given_up())]
+
+    with pytest.raises(raised):
+        asyncio.run(read())
