@@ -23,8 +23,10 @@ from serving.scenario.bound_options import BoundOptions
 WIRE = "foreserve.wire"
 MOST_HEAD_BYTES = 64 << 10
 MOST_HEADERS = 100
-# Requests that wait for the one before them: each takes a hundred times as much memory as its bytes.
+# Requests that wait for the one before them: each takes a hundred times as much memory as its bytes. They are read on,
+# so that a client that leaves meanwhile is noticed, and may have so many bytes.
 MOST_PIPELINED = 64
+MOST_PIPELINED_BYTES = 64 << 10
 LINGER_S = 1.0
 # Of an answer, in the system's buffer; the transport has 64 KiB of its own.
 UNREAD_BYTES = 128 << 10
@@ -44,7 +46,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._bounds = bounds
         self._most_connections = connection_limit(bounds)
         self._in_head = self._is_refused = self._has_whole_request = False
-        self._head_bytes = self._bare_bytes = 0
+        self._head_bytes = self._bare_bytes = self._pipelined_bytes = 0
+        self._served: Any = None  # uvicorn's cycle of the request that is being answered
         self.waits_since_s = 0.0
         self._head_timer: asyncio.TimerHandle | None = None
         self._stall_timer: asyncio.TimerHandle | None = None
@@ -52,10 +55,11 @@ class BoundedProtocol(HttpToolsProtocol):
 
     async def _serve(self, app: Any, scope: Any, receive: Any, send: Any) -> None:
         """Call the application, and tell a client whose request is answered unread that its connection ends."""
-        cycle = send.__self__
+        self._served = cycle = send.__self__
 
         async def tell(message: Any) -> None:
-            is_unread = message["type"] == "http.response.start" and not self._has_whole_request
+            is_whole = self._has_whole_request or self.cycle is not cycle
+            is_unread = message["type"] == "http.response.start" and not is_whole
             keeps = cycle.keep_alive
             # So uvicorn says that it closes; but we do, a moment after the answer (`on_response_complete`).
             cycle.keep_alive = keeps and not is_unread
@@ -96,10 +100,15 @@ class BoundedProtocol(HttpToolsProtocol):
         self.loop.call_later(LINGER_S, self.transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the timers of a connection that asyncio has lost."""
+        """Stop the timers of a connection that asyncio has lost, and tell whoever answers it: uvicorn tells the newest
+        request alone."""
         self._disarm_head()
         self._resumed()
         super().connection_lost(exc)
+        for cycle in (self._served, *(cycle for cycle, _ in self.pipeline)):
+            if cycle is not None and not cycle.response_complete:
+                cycle.disconnected = True
+                cycle.message_event.set()
 
     @property
     def is_refused(self) -> bool:
@@ -117,13 +126,16 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._is_refused:
             return
         self._bare_bytes += len(data)
+        self._pipelined_bytes = self._pipelined_bytes + len(data) if self.pipeline else 0
         super().data_received(data)
         if self.parser is None or self._is_refused:
             return
+        if self.pipeline:
+            self.flow.resume_reading()
         self._head_bytes = self._head_bytes + len(data) if self._in_head else 0
         if self._head_bytes > MOST_HEAD_BYTES or (self._in_head and len(self.headers) > MOST_HEADERS):
             self._refuse_head()
-        elif self._bare_bytes > MOST_HEAD_BYTES:
+        elif self._bare_bytes > MOST_HEAD_BYTES or self._pipelined_bytes > MOST_PIPELINED_BYTES:
             self._drop()
         elif self._head_timer is None and self.timeout_keep_alive_task is None and self.is_waiting:
             self._await_head()
@@ -170,7 +182,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Linger if uvicorn has answered a request that is not whole: nobody will read the rest of it."""
         super().on_response_complete()
-        if not self._has_whole_request and not self.pipeline:
+        if not self._has_whole_request and self.is_waiting:
             self._linger()
 
     def pause_writing(self) -> None:

@@ -61,6 +61,37 @@ def test_requests_that_wait_for_the_one_before_them_are_bounded(server: Bounded)
     few.close()
 
 
+def test_who_leaves_with_requests_that_wait_is_noticed_by_the_one_that_is_answered(server: Bounded) -> None:
+    client = connect(server, GET)
+    settled(lambda: server.app.streams == 1)
+    client.sendall(GET + POST + b"Content-Length: 2\r\n\r\n")
+    time.sleep(0.1)
+    client.close()
+    settled(lambda: server.app.ended >= 1 and server.connections == 0)
+    serves(server)
+
+
+def test_what_comes_behind_a_request_that_is_answered_is_bounded(server: Bounded) -> None:
+    client = connect(server, GET + POST + b"Content-Length: 99000\r\n\r\n")
+    settled(lambda: server.app.streams == 1)
+    with pytest.raises(ConnectionError):
+        for _ in range(50):
+            client.sendall(b" " * 10_000)
+            time.sleep(0.01)
+    settled(lambda: server.app.ended == 1 and server.connections == 0)
+    serves(server)
+
+
+def test_a_request_is_answered_though_its_body_comes_after_the_answer_before_it(server: Bounded) -> None:
+    first = POST + b"Content-Length: 2\r\n\r\n{}"
+    client = connect(server, first + POST + b"Content-Length: 2\r\n\r\n")
+    answer = client.recv(1000)
+    assert answer.startswith(b"HTTP/1.1 200") and b"connection: close" not in answer.lower()
+    client.sendall(b"{}")
+    assert b"HTTP/1.1 200" in client.recv(1000)
+    client.close()
+
+
 def test_a_length_is_read_however_many_zeros_it_begins_with(server: Bounded) -> None:
     client = connect(server, POST + b"Content-Length: " + b"0" * 5000 + b"2\r\n\r\n{}")
     assert client.recv(1000).startswith(b"HTTP/1.1 200")
