@@ -74,7 +74,7 @@ def rust_front_end(scenario: Scenario, max_model_len: int) -> "RustFrontEnd":
 def ready_response(engine: "EmulatedLLM", block_tokens: int) -> "Ready":
     """Return what front ends in other processes are told of the devices, whose KV caches have blocks of so many
     tokens."""
-    from serving.edge.front_ends.front_end import described
+    from serving.edge.front_ends.ready_message import described
 
     nodes = engine.engine_core.devices.nodes.values()
     kv_tokens = sum(node.device_limits.kv_capacity_tokens for node in nodes)

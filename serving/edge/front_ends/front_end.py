@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
-from vllm.config import VllmConfig
 from vllm.v1.engine import (
     EngineCoreOutput,
     EngineCoreOutputs,
@@ -26,7 +25,6 @@ from vllm.v1.engine import (
 )
 from vllm.v1.metrics.stats import PrefillStats, SchedulerStats
 from vllm.v1.serial_utils import MsgpackDecoder, UtilityResult
-from vllm.version import __version__ as VLLM_VERSION  # as vLLM calls it
 
 from serving.cluster.streams.sockets import Address
 from serving.edge.delivery.outputs import outputs_of
@@ -140,12 +138,21 @@ class FrontEnd:
                 self._abort(self._others.decode(frames[1:]))
             elif kind is EngineCoreRequestType.UTILITY:
                 _, call_id, method, arguments = self._others.decode(frames[1:])
-                if method in DONE:
-                    self._start(self._do(server, call_id, method, arguments))
-                elif output := self.answer(call_id, method, arguments):
-                    server.send(EngineCoreOutputs(utility_output=output))
+                self._call(server, call_id, method, arguments)
         except Exception as error:
             self._core.devices.observer.on_dropped("front end", DroppedMessages(1, f"{type(error).__name__}: {error}"))
+
+    def _call(self, server: ServerLink, call_id: int, method: str, arguments: list[Any]) -> None:
+        """Take a utility call in; whoever waits for its answer hears if there can be none."""
+        try:
+            if method in DONE:
+                self._start(self._do(server, call_id, method, arguments))
+            elif output := self.answer(call_id, method, arguments):
+                server.send(EngineCoreOutputs(utility_output=output))
+        except Exception as error:
+            failed = UtilityOutput(call_id, failure_message=f"{type(error).__name__}: {error}")
+            server.send(EngineCoreOutputs(utility_output=failed))
+            raise
 
     def _request(self, server: ServerLink, frames: list[bytes]) -> EngineCoreRequest:
         """Decode a request; one that can't be read ends with an error, if its id can."""
@@ -273,28 +280,3 @@ def answered(call_id: int, method: str) -> UtilityOutput:
     if method in SAID:
         return UtilityOutput(call_id, result=UtilityResult(SAID[method]))
     return UtilityOutput(call_id, failure_message=f"An emulated device does not know the call {method!r}.")
-
-
-def described(config: VllmConfig, kv_tokens: int, block_tokens: int) -> EngineCoreReadyResponse:
-    """Return what a front end is told of its engine: the devices, of which it sees one, and their KV caches."""
-    scheduler, parallel = config.scheduler_config, config.parallel_config
-    return EngineCoreReadyResponse(
-        max_model_len=config.model_config.max_model_len,
-        num_gpu_blocks=kv_tokens // block_tokens,
-        block_size=block_tokens,
-        dp_stats_address=None,
-        dtype=str(config.model_config.dtype).removeprefix("torch."),
-        vllm_version=VLLM_VERSION,
-        world_size=parallel.world_size,
-        data_parallel_size=1,
-        tensor_parallel_size=parallel.tensor_parallel_size,
-        pipeline_parallel_size=parallel.pipeline_parallel_size,
-        decode_context_parallel_size=parallel.decode_context_parallel_size,
-        data_parallel_rank=0,
-        max_num_seqs=scheduler.max_num_seqs,
-        max_num_batched_tokens=scheduler.max_num_batched_tokens,
-        instance_id=config.instance_id,
-        supports_lora=False,
-        max_loras=0,
-        kv_cache_size_tokens=kv_tokens,
-    )

@@ -210,6 +210,18 @@ def test_a_request_that_cannot_be_read_ends_with_an_error_if_its_id_can() -> Non
     assert len(sent) == 1 and len(dropped) == 2
 
 
+def test_a_call_that_fails_is_answered_so() -> None:
+    dropped: list[object] = []
+    observer = SimpleNamespace(on_dropped=lambda *told: dropped.append(told))
+    core: Any = SimpleNamespace(devices=SimpleNamespace(observer=observer))
+    front_end, sent = FrontEnd("ipc://x", core, READY), Sent()
+    call = [EngineCoreRequestType.UTILITY.value, msgspec.msgpack.encode((0, 7, ["no name"], ()))]
+    front_end._take(sent, call)  # type: ignore[arg-type]
+    [outputs] = sent
+    assert outputs.utility_output.call_id == 7 and "TypeError" in outputs.utility_output.failure_message
+    assert len(dropped) == 1
+
+
 @pytest.mark.parametrize(
     "address", ["tcp://127.0.0.1:8150", "tcp://[::1]:1", "tcp://gpu-7.lan:65535", "ipc:///tmp/x", ""]
 )
