@@ -13,8 +13,9 @@ from serving.edge.delivery.outputs import outputs_of
 from serving.types import Chunk
 
 # Outputs that go out before others on the loop have their turn, some milliseconds at most; and so many of those with
-# log probabilities, each of which takes a good part of one.
+# log probabilities, each of which takes a good part of one. A prompt's count as another for so many of them.
 MOST_IN_A_TURN, MOST_SLOW = 128, 8
+AS_SLOW = 200
 
 Delivery = tuple[int, float]
 """A device, and the emulated instant at which it had something."""
@@ -107,8 +108,10 @@ class OutputQueue:
             more, at_s = self._outputs.popleft()
             outputs.outputs += more.outputs
             self._handed_over.append((more.engine_index, at_s))
-        for _ in range(min(MOST_SLOW, len(self._slow))):
-            outputs.outputs.append(self._next_slow())
+        left = MOST_SLOW
+        while self._slow and left > 0:
+            outputs.outputs.append(output := self._next_slow())
+            left -= _slowness(output)
         for output in outputs.outputs:
             _count_down(self._queued_by_request, output.request_id)
         return outputs
@@ -134,6 +137,12 @@ class OutputQueue:
     def _tell(self, handed_over: list[Delivery]) -> None:
         for device, at_s in handed_over:
             self._on_delivery(device, at_s)
+
+
+def _slowness(output: EngineCoreOutput) -> int:
+    """Return as how many outputs with a token's log probabilities one counts."""
+    of_prompt = output.new_prompt_logprobs_tensors
+    return 1 if of_prompt is None else 1 + of_prompt.logprobs.numel() // AS_SLOW
 
 
 def _count_down(counts: Counter[str], request_id: str) -> None:

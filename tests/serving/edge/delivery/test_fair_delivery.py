@@ -3,10 +3,11 @@
 import asyncio
 
 import numpy as np
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from vllm.v1.engine import EngineCoreOutput, EngineCoreOutputs
-from vllm.v1.outputs import LogprobsLists
+from vllm.v1.outputs import LogprobsLists, LogprobsTensors
 
 from serving.edge.delivery.output_queue import MOST_IN_A_TURN, MOST_SLOW, OutputQueue
 
@@ -75,3 +76,18 @@ def test_what_takes_long_is_overtaken_and_no_request_by_itself(releases: list[li
     assert all(tokens == sorted(tokens) for tokens in by_request.values())
     assert all(sum(output.new_logprobs is not None for output in turn) <= MOST_SLOW for turn in turns)
     assert sorted(delivered) == [(0, float(at)) for at in range(len(releases))]
+
+
+def test_a_turn_has_few_prompts_with_log_probabilities_and_one_that_has_many() -> None:
+    def output(tokens: int) -> EngineCoreOutput:
+        ids, ranks = torch.zeros(tokens, 21, dtype=torch.int64), torch.zeros(tokens, dtype=torch.int64)
+        told = LogprobsTensors(ids, ids.float(), ranks)
+        return EngineCoreOutput(f"r{tokens}", [1], new_prompt_logprobs_tensors=told)
+
+    async def turns() -> list[int]:
+        queue = OutputQueue(lambda device, at_s: None)
+        queue.put(EngineCoreOutputs(0, [output(195)] * 3 + [output(1)] * MOST_SLOW), 0.0)
+        queue.flush()
+        return [len((await queue.get()).outputs) for _ in range(4)]
+
+    assert asyncio.run(turns()) == [1, 1, 1, MOST_SLOW]
