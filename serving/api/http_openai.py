@@ -20,7 +20,7 @@ from serving.api.guards.cross_origin import allow_origins
 from serving.api.guards.http_guard import HttpGuard
 from serving.api.guards.queue_guard import IntakeGuard, QueueGuard
 from serving.api.guards.root_path import WithoutRoot, WithRoot
-from serving.api.guards.validation_guard import guard_validation
+from serving.api.guards.validation_guard import guard_invocations, guard_validation
 from serving.api.http_errors import send_error
 from serving.api.http_load import LoadCount
 from serving.api.http_protocol import WIRE, BoundedProtocol, handshake_limit
@@ -28,6 +28,7 @@ from serving.api.large_answers import make_apart
 from serving.api.quiet_failures import be_quiet_about_failures
 from serving.api.quiet_server import QuietServer
 from serving.api.streams.plain_stream_split import stream_chat_plainly, stream_completions_plainly
+from serving.api.streams.response_stream import judge_responses
 from serving.api.streams.stream_route import stream_shortly
 from serving.api.text_fingerprint import tell_source
 from serving.api.tool_choice import choose_tools
@@ -101,6 +102,7 @@ async def make_app(engine: EmulatedLLM, args: Namespace) -> FastAPI:
     # vLLM's own engine is made of the same arguments, and then they say which parser of thoughts it has.
     args.structured_outputs_config = engine.vllm_config.structured_outputs_config
     tasks = await engine.get_supported_tasks()
+    guard_invocations()
     app: FastAPI = build_app(args, tasks, engine.model_config)
     served = [route for route in app.router.routes if getattr(route, "path", "") not in UNSERVED]
     # A request is compared with one route after the other, three times: by the router and by two who count requests.
@@ -110,6 +112,7 @@ async def make_app(engine: EmulatedLLM, args: Namespace) -> FastAPI:
     state = app.state
     stream_chat_plainly(state.openai_serving_chat, engine.output_processor)
     stream_completions_plainly(state.openai_serving_completion, engine.output_processor)
+    judge_responses(state.openai_serving_responses)
     make_apart(state)
     be_quiet_about_failures()
     guided = is_bundled(engine.model_config.model)

@@ -12,7 +12,7 @@ from typing import Any
 
 from vllm.sampling_params import StructuredOutputsParams
 
-from serving.edge.request_bounds import OutOfBounds
+from serving.edge.request_bounds import MOST_GRAMMAR_CHARS, OutOfBounds
 
 NONE, AUTO, REQUIRED = "none", "auto", "required"
 PARSER = "hermes"
@@ -47,9 +47,15 @@ def choose_tool_of_response(request: Any, parser: str | None) -> None:
 
 
 def _call(request: Any, functions: Sequence[Any], parser: str | None) -> None:
-    """Have a request call one of the functions, by the grammar of what `parser` reads, or else by vLLM's own."""
+    """Have a request call one of the functions, by the grammar of what `parser` reads, or else by vLLM's own. Left to
+    choose among more than a grammar can tell of, the model goes by itself; raise OutOfBounds where it must call one."""
     if parser == PARSER and request.structured_outputs is None:
         tag = json.dumps(call_tag((function.name, function.parameters) for function in functions))
+        if len(tag) > MOST_GRAMMAR_CHARS:
+            if request.tool_choice == AUTO:
+                return
+            told = f"of which one must be called make a grammar of {len(tag)} characters, which may have"
+            raise OutOfBounds("tools", f"{told} {MOST_GRAMMAR_CHARS}: name one in `tool_choice`, or send fewer.")
         request.tool_choice, request.structured_outputs = AUTO, StructuredOutputsParams(structural_tag=tag)
     elif request.tool_choice == AUTO:
         request.tool_choice = REQUIRED

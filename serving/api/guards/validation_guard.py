@@ -6,11 +6,13 @@ type than they take for granted, is an error of Python's: 500, if nobody saw to 
 
 from collections.abc import Callable
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from fastapi import FastAPI
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
+from vllm.entrypoints.serve.sagemaker import api_router as invocations
 
 T = TypeVar("T")
 
@@ -22,6 +24,14 @@ def guard_validation(app: FastAPI) -> None:
     for route in app.router.routes:
         for field in getattr(getattr(route, "dependant", None), "body_params", ()):
             field._type_adapter = GuardedAdapter(field._type_adapter)
+
+
+def guard_invocations() -> None:
+    """Have `/invocations`, which tries its body against several types, take it for none of a type that stumbles. To be
+    called before vLLM makes its application."""
+    invocations.pydantic = SimpleNamespace(
+        ValidationError=ValidationError, TypeAdapter=lambda kind: GuardedAdapter(TypeAdapter(kind))
+    )
 
 
 class GuardedAdapter:

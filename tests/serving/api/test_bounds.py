@@ -55,8 +55,15 @@ def test_keys_of_our_own_cannot_come_from_a_client(emulator: ServerProcess, path
 
 def test_what_would_be_answered_with_too_many_tokens_is_too_large(emulator: ServerProcess) -> None:
     body = TEXT | {"prompt": "1" * (160 << 10)}
-    answer = httpx.post(f"{emulator.http_url}/tokenize", json=body, timeout=60)
-    assert answer.status_code == 413 and "/tokenize" in answer.json()["error"]["message"]
+    for path in ("/tokenize", "/v1/completions/render"):
+        answer = httpx.post(f"{emulator.http_url}{path}", json=body, timeout=60)
+        assert answer.status_code == 413 and path in answer.json()["error"]["message"]
+
+
+def test_a_body_over_which_one_of_many_validators_stumbles_is_refused_by_invocations(emulator: ServerProcess) -> None:
+    chosen = {"type": "function", "function": {"name": "f"}}
+    body = CHAT | {"tools": [{"type": "function", "function": {}}], "tool_choice": chosen}
+    assert "suitable handler" in refusal(emulator, "/invocations", body)["message"]
 
 
 def test_prompts_to_score_are_bounded_all_together(emulator: ServerProcess) -> None:

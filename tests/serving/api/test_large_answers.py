@@ -129,3 +129,12 @@ def test_a_response_or_a_message_may_name_an_slo_class_in_its_body(
     refused = httpx.post(f"{emulator.http_url}{path}", json=said | {"slo": "unheard of"}, timeout=60)
     assert refused.status_code == 400 and "unheard of" in refused.text
     assert httpx.post(f"{emulator.http_url}{path}", json=said | {"slo": "batch"}, timeout=60).status_code == 200
+
+
+def test_a_streamed_response_is_refused_by_its_status(emulator: ServerProcess) -> None:
+    asked = {"model": MODEL, "input": "Hi", "max_output_tokens": 16, "stream": True}
+    refused = httpx.post(f"{emulator.http_url}/v1/responses", json=asked | {"slo": "unheard of"}, timeout=60)
+    assert refused.status_code == 400 and "unheard of" in refused.json()["error"]["message"]
+    answer = httpx.post(f"{emulator.http_url}/v1/responses", json=asked | {"slo": "batch"}, timeout=60)
+    events = [line.removeprefix("event: ") for line in answer.text.splitlines() if line.startswith("event: ")]
+    assert answer.status_code == 200 and events[0] == "response.created" and events[-1] == "response.completed"
