@@ -18,11 +18,15 @@ import pydantic
 from fastapi.responses import JSONResponse
 from vllm.entrypoints.openai.chat_completion import api_router as chat_router
 from vllm.entrypoints.openai.completion import api_router as completion_router
+from vllm.entrypoints.openai.responses import api_router as responses_router
+from vllm.entrypoints.openai.responses.protocol import ResponsesResponse
+from vllm.entrypoints.scale_out.token_in_token_out import api_router as tokens_router
 from vllm.outputs import RequestOutput
 from vllm.utils.async_utils import merge_async_iterators
 
 # Log probabilities, or choices, from which an answer is large: fewer are made within a millisecond or two.
 LARGE = 256
+PIECE_BYTES = 1 << 20
 # How long the thread may keep others from Python at a time: the loop has to wait for it at each call of the system.
 SWITCH_S = 2e-4
 
@@ -73,15 +77,40 @@ class LargeChat:
     ) -> Any:
         """Make an answer as vLLM does."""
         make = super().chat_completion_full_generator  # type: ignore[misc]
-        final: RequestOutput | None = None
+        return await _made_of_last(make, request, result_generator, *rest, **named)
+
+
+class LargeTokens:
+    """vLLM's serving object for tokens in and out, whose large answers are made apart."""
+
+    async def serve_tokens_full_generator(
+        self, request: Any, result_generator: AsyncIterator[RequestOutput], *rest: Any, **named: Any
+    ) -> Any:
+        """Make an answer as vLLM does."""
+        make = super().serve_tokens_full_generator  # type: ignore[misc]
+        return await _made_of_last(make, request, result_generator, *rest, **named)
+
+
+class LargeResponses:
+    """vLLM's serving object for responses, whose large answers are made apart: not those that are kept, or of tools
+    that vLLM calls itself."""
+
+    async def responses_full_generator(
+        self, request: Any, params: Any, result_generator: AsyncIterator[Any], context: Any, *rest: Any, **named: Any
+    ) -> Any:
+        """Make an answer as vLLM does."""
+        make = super().responses_full_generator  # type: ignore[misc]
+        if request.store or self.__dict__["tool_server"] is not None:
+            return await make(request, params, result_generator, context, *rest, **named)
         try:
-            async for result in result_generator:
-                final = result
+            async for _ in result_generator:
+                pass
         except asyncio.CancelledError as error:
-            return await make(request, _raising(error), *rest, **named)
+            return await make(request, params, _raising(error), context, *rest, **named)
+        final = getattr(context, "final_output", None)
         if final is None or not is_large([final]):
-            return await make(request, _alone(final), *rest, **named)
-        return await apart(lambda: asyncio.run(make(request, _alone(final), *rest, **named)), [final])
+            return await make(request, params, _alone(None), context, *rest, **named)
+        return await apart(lambda: asyncio.run(make(request, params, _alone(None), context, *rest, **named)), [final])
 
 
 class LargeBatch:
@@ -151,7 +180,7 @@ def _make(make: Callable[[], Any], outputs: Sequence[RequestOutput]) -> Any:
     gc.disable()
     try:
         answer = make()
-        if hasattr(answer, "choices"):
+        if hasattr(answer, "choices") or isinstance(answer, ResponsesResponse):
             answer = finish.get()(answer)
         for choice in (choice for output in outputs for choice in output.outputs):
             choice.logprobs = None
@@ -164,10 +193,11 @@ def make_apart(state: Any) -> None:
     """Have large work of the serving objects in `state`, which vLLM's `init_app_state` has filled, done apart."""
     sys.setswitchinterval(SWITCH_S)
     for name, kind in KINDS.items():
-        serving = getattr(state, name)
+        if (serving := getattr(state, name, None)) is None:
+            continue
         own = type(serving)
         serving.__class__ = type(own.__name__, (kind, own), {})
-    for router in (chat_router, completion_router):
+    for router in (chat_router, completion_router, responses_router, tokens_router):
         router.JSONResponse = Response
 
 
@@ -175,13 +205,18 @@ KINDS = {
     "openai_serving_chat": LargeChat,
     "openai_serving_chat_batch": LargeBatch,
     "openai_serving_completion": LargeCompletions,
+    "openai_serving_responses": LargeResponses,
     "serving_generative_scoring": LargeScores,
+    "serving_tokens": LargeTokens,
 }
 """What does the work of each of vLLM's serving objects, by its name in the state of the application."""
 
 
 def pieces_of(answer: pydantic.BaseModel) -> Pieces:
     """Return an answer's JSON, made choice by choice: none takes so long that others would notice."""
+    if isinstance(answer, ResponsesResponse):
+        whole = answer.model_dump_json(by_alias=True).encode()
+        return Pieces(whole[start : start + PIECE_BYTES] for start in range(0, len(whole), PIECE_BYTES))
     choices = [choice.model_dump_json().encode() for choice in answer.choices]  # type: ignore[attr-defined]
     head = answer.model_copy(update={"choices": []}).model_dump_json()
     before, _, after = head.partition('"choices":[]')
@@ -194,8 +229,9 @@ def written(answer: Any) -> Any:
     """Return an answer with its body, as vLLM's routes of HTTP take it."""
     pieces = pieces_of(answer)
     # Freed one by one: all of them at once would take as long as to make them.
-    for choice in answer.choices:
-        choice.logprobs = None
+    items = getattr(answer, "output", ())
+    for part in getattr(answer, "choices", None) or [part for item in items for part in getattr(item, "content", ())]:
+        part.logprobs = None
     answer.__class__ = _made(answer.__class__)
     answer.__dict__["pieces"] = pieces
     return answer
@@ -212,6 +248,21 @@ def _made(kind: type) -> type:
 
 def _all_alone(finals: Mapping[int, RequestOutput], count: int) -> list[AsyncGenerator[RequestOutput, None]]:
     return [_alone(finals.get(index)) for index in range(count)]
+
+
+async def _made_of_last(
+    make: Callable[..., Any], request: Any, results: AsyncIterator[RequestOutput], *rest: Any, **named: Any
+) -> Any:
+    """Make an answer of the last output, as vLLM's `make` does of them all."""
+    final: RequestOutput | None = None
+    try:
+        async for result in results:
+            final = result
+    except asyncio.CancelledError as error:
+        return await make(request, _raising(error), *rest, **named)
+    if final is None or not is_large([final]):
+        return await make(request, _alone(final), *rest, **named)
+    return await apart(lambda: asyncio.run(make(request, _alone(final), *rest, **named)), [final])
 
 
 async def _alone(final: RequestOutput | None) -> AsyncGenerator[RequestOutput, None]:

@@ -63,7 +63,7 @@ def test_what_would_be_answered_with_too_many_tokens_is_too_large(emulator: Serv
 def test_a_body_over_which_one_of_many_validators_stumbles_is_refused_by_invocations(emulator: ServerProcess) -> None:
     chosen = {"type": "function", "function": {"name": "f"}}
     body = CHAT | {"tools": [{"type": "function", "function": {}}], "tool_choice": chosen}
-    assert "suitable handler" in refusal(emulator, "/invocations", body)["message"]
+    assert "prompt" in refusal(emulator, "/invocations", body)["message"], "as completions take it"
 
 
 def test_prompts_to_score_are_bounded_all_together(emulator: ServerProcess) -> None:

@@ -88,6 +88,24 @@ def test_a_large_answer_has_what_small_ones_have(emulator: ServerProcess, path: 
     assert {**large.headers, "content-length": "", "date": ""}.keys() == small.headers.keys()
 
 
+def test_a_large_response_has_what_a_small_one_has(emulator: ServerProcess) -> None:
+    asked = {"model": MODEL, "input": "Hi", "temperature": 0, "include": ["message.output_text.logprobs"]}
+    few, many = (
+        httpx.post(
+            f"{emulator.http_url}/v1/responses",
+            json=asked | {"max_output_tokens": tokens, "top_logprobs": 20},
+            timeout=60,
+        ).json()
+        for tokens in (6, 40)
+    )
+    assert many.keys() == few.keys() and few["usage"]["output_tokens"] * 21 < LARGE
+    assert many["usage"]["output_tokens"] * 21 > LARGE
+    (one,), (other,) = few["output"][0]["content"], many["output"][0]["content"]
+    assert one.keys() == other.keys() and other["text"].startswith(one["text"])
+    assert other["logprobs"][:6] == one["logprobs"]
+    assert len(other["logprobs"]) == many["usage"]["output_tokens"]
+
+
 def test_many_choices_come_whole(emulator: ServerProcess) -> None:
     asked = {"model": MODEL, "prompt": ["a", "b", "c"], "n": 2, "max_tokens": 9, "logprobs": 20, "seed": 1}
     answer = httpx.post(emulator.http_url + COMPLETION, json=asked, timeout=60).json()
