@@ -30,7 +30,7 @@ from serving.api.pb.foreserve.v1 import openai_pb2 as pb
 from serving.api.pb.foreserve.v1 import openai_pb2_grpc
 from serving.api.streams.plain_stream_split import TextEvent
 from serving.call import current_call
-from serving.edge.request_bounds import check_body
+from serving.edge.body_bounds import check_body
 
 Context = grpc.aio.ServicerContext[Any, Any]
 

@@ -8,7 +8,8 @@ from serving.api.guards import responses_guard
 from serving.api.guards.json_text import BadJson, parse
 from serving.api.http_errors import send_error
 from serving.call import current_call
-from serving.edge.request_bounds import OutOfBounds, check_body
+from serving.edge.body_bounds import check_body
+from serving.edge.request_bounds import OutOfBounds
 from serving.scenario.bound_options import BoundOptions
 
 READ_BY = frozenset({"POST", "PUT", "PATCH"})
