@@ -30,7 +30,7 @@ SHARES = {"slow": SLOW_SHARE, "fast": FAST_SHARE, "clock": "clock_share", **NAME
 DEGRADING = tuple(SHARES)
 STALL, LOST = "stall", "lost"
 ANYWHERE = ("slow", "fast", "clock", STALL, LOST)
-"""The kinds that any hardware can suffer."""
+"""The kinds that have one name on all hardware."""
 KINDS = (*DEGRADING, STALL, LOST)
 MINUTE_S = 60.0
 MOST_A_MINUTE = 600.0
