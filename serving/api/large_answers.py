@@ -24,6 +24,8 @@ from vllm.entrypoints.scale_out.token_in_token_out import api_router as tokens_r
 from vllm.outputs import RequestOutput
 from vllm.utils.async_utils import merge_async_iterators
 
+from serving.api.extension import extend
+
 # Log probabilities, or choices, from which an answer is large: fewer are made within a millisecond or two.
 LARGE = 256
 PIECE_BYTES = 1 << 20
@@ -193,10 +195,8 @@ def make_apart(state: Any) -> None:
     """Have large work of the serving objects in `state`, which vLLM's `init_app_state` has filled, done apart."""
     sys.setswitchinterval(SWITCH_S)
     for name, kind in KINDS.items():
-        if (serving := getattr(state, name, None)) is None:
-            continue
-        own = type(serving)
-        serving.__class__ = type(own.__name__, (kind, own), {})
+        if (serving := getattr(state, name, None)) is not None:
+            extend(serving, kind)
     for router in (chat_router, completion_router, responses_router, tokens_router):
         router.JSONResponse = Response
 
@@ -230,7 +230,8 @@ def written(answer: Any) -> Any:
     pieces = pieces_of(answer)
     # Freed one by one: all of them at once would take as long as to make them.
     items = getattr(answer, "output", ())
-    for part in getattr(answer, "choices", None) or [part for item in items for part in getattr(item, "content", ())]:
+    said = [part for item in items for part in getattr(item, "content", None) or ()]
+    for part in getattr(answer, "choices", said):
         part.logprobs = None
     answer.__class__ = _made(answer.__class__)
     answer.__dict__["pieces"] = pieces

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from serving.api.extension import extend
 from serving.call import current_call
 
 RECORDED = "-recorded"
@@ -19,5 +20,4 @@ class _Told:
 
 def tell_source(serving: Any) -> None:
     """Have the answers of a serving object say where their text comes from."""
-    kind = type(serving)
-    serving.__class__ = type(kind.__name__, (_Told, kind), {})
+    extend(serving, _Told)

@@ -11,6 +11,8 @@ from openai.types.responses import ResponseErrorEvent
 from vllm.entrypoints.serve.exception_handling.error_response import create_error_response
 from vllm.exceptions import VLLMError
 
+from serving.api.extension import extend
+
 
 class BegunTurn:
     """An engine for one response: what it generates first has begun."""
@@ -57,5 +59,4 @@ class JudgedResponses:
 
 def judge_responses(serving: Any) -> None:
     """Have vLLM's server of responses do so."""
-    own = type(serving)
-    serving.__class__ = type(own.__name__, (JudgedResponses, own), {})
+    extend(serving, JudgedResponses)

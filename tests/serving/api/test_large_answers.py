@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
+from openai.types.responses import ResponseReasoningItem
 from vllm.entrypoints.openai.chat_completion.protocol import (
     ChatCompletionLogProb,
     ChatCompletionLogProbs,
@@ -14,9 +15,11 @@ from vllm.entrypoints.openai.chat_completion.protocol import (
     ChatCompletionResponseChoice,
     ChatMessage,
 )
+from vllm.entrypoints.openai.responses.protocol import ResponsesRequest, ResponsesResponse
 from vllm.entrypoints.serve.engine.protocol import UsageInfo
+from vllm.sampling_params import SamplingParams
 
-from serving.api.large_answers import LARGE, Response, pieces_of
+from serving.api.large_answers import LARGE, Response, pieces_of, written
 from serving.process.server_process import ServerProcess
 from tests.conftest import MODEL
 
@@ -48,6 +51,15 @@ def answer_of(choices: int) -> ChatCompletionResponse:
 def test_its_pieces_are_the_json_of_the_whole(choices: int) -> None:
     answer = answer_of(choices)
     assert json.loads(b"".join(pieces_of(answer))) == answer.model_dump()
+
+
+def test_a_response_of_thoughts_alone_is_written_too() -> None:
+    thought = ResponseReasoningItem(id="r", summary=[], type="reasoning")
+    asked = ResponsesRequest(input="Hi")
+    sizes = {"model_name": "m", "created_time": 1, "status": "completed", "usage": None}
+    answer = ResponsesResponse.from_request(asked, SamplingParams(max_tokens=9), output=[thought], **sizes)
+    whole = answer.model_dump(mode="json", by_alias=True)
+    assert json.loads(b"".join(written(answer).model_dump())) == whole
 
 
 @pytest.mark.parametrize("content", [{"a": [1, "é"]}, pieces_of(answer_of(2))])
