@@ -212,7 +212,7 @@ def _costs(execution: Execution, steps: int, static_w: float) -> StepCosts:
     for stage in execution.stages:
         plain_s, exposed_s, *rest = stage.totals(biggest)
         if stage.name == DRAFT:
-            draft_s, draft_j = plain_s, sum(rest[:4]) + plain_s * static_w
+            draft_s, draft_j = draft_s + plain_s, draft_j + sum(rest[:4]) + plain_s * static_w
         else:
             target_s = target_s + plain_s
         update_s = update_s + exposed_s

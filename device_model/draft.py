@@ -1,6 +1,7 @@
 """Draft scheme: its footprint in HB, the cost of one of its passes, and its effect on verification."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Protocol
 
 from device_model.arrays import Number
@@ -104,7 +105,7 @@ class Draft(ABC):
 
     @abstractmethod
     def stage(self, device: DraftDevice, work: StepWork, held: TierBytes, unit: Unit, plan: StepPlan) -> Stage:
-        """One draft pass of `plan`: `work` has the tree's width of tokens for each sequence."""
+        """One draft pass of `plan`: `work` has the tokens for each sequence that the pass drafts from."""
 
     @property
     def leaves_cache(self) -> bool:
@@ -158,6 +159,16 @@ class SeparateDraft(Draft):
             tuple(_spilt(part, shares.get(part.name, in_hb)) for part in group) for group in self.groups(work, unit)
         )
         return Stage(DRAFT, 1, tuple(groups))
+
+
+def draft_passes(shape: DraftShape, work: StepWork, stage: Callable[[StepWork], Stage]) -> tuple[Stage, ...]:
+    """Return all passes that draft a tree: the first from the last token of each sequence, each later one from a whole
+    level of the tree. `stage` prices one pass over the tokens that it is given."""
+    first = stage(work.drafted(1, prefill=False))
+    if shape.width == 1 or shape.depth == 1:
+        return (first._replace(repeats=shape.depth),)
+    level = stage(work.drafted(shape.width, prefill=False))
+    return (first, level._replace(repeats=shape.depth - 1))
 
 
 def _spilt(part: Part, in_hb: Number) -> Part:

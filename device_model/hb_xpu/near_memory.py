@@ -14,7 +14,7 @@ import numpy as np
 
 from device_model.arrays import Number, least, most
 from device_model.device import Execution
-from device_model.draft import SeparateDraft
+from device_model.draft import SeparateDraft, draft_passes
 from device_model.experts.reads import DATA_PARALLEL, tokens_of
 from device_model.hb_xpu.device import XpuDevice
 from device_model.hb_xpu.tiered import NO_DRAFT
@@ -82,11 +82,12 @@ class NearMemoryDevice(XpuDevice):
             raise ValueError("The plan has experts placed by topic, and the device no HB to place them in")
         if plan.draft is None or not work.decoding:
             return self._pass_of_target(work, unit)
-        if self.draft is None:
+        draft = self.draft
+        if draft is None:
             raise ValueError(NO_DRAFT)
-        drafting = self.draft.stage_with(0.0, 0.0, work.drafted(plan.draft.width, prefill=False), unit)
+        passes = draft_passes(plan.draft, work, lambda drafting: draft.stage_with(0.0, 0.0, drafting, unit))
         target = self._pass_of_target(work.drafted(plan.draft.target_tokens, prefill=True), unit)
-        return target._replace(stages=(drafting._replace(repeats=plan.draft.depth), *target.stages))
+        return target._replace(stages=(*passes, *target.stages))
 
     def _pass_of_target(self, work: StepWork, unit: Unit) -> Execution:
         size, unit_of_static = self.size, of_weights(unit, self.setup.model.static_weight_bits)

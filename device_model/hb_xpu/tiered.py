@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from device_model.arrays import Number
 from device_model.device import NO_PLACES, Execution
-from device_model.draft import Draft
+from device_model.draft import Draft, draft_passes
 from device_model.experts.fidelity import Analytic, CacheAsk, ExpertCache, PlacementMix
 from device_model.experts.hot_pool import HotExperts, Mix
 from device_model.experts.locality_laws import KNOWN
@@ -74,11 +74,10 @@ class TieredDevice(XpuDevice):
         if plan.draft is None or not work.decoding:
             return self.pass_of_target(work, held, self.cached_reads(work, held, plan), unit)
         draft = self._draft()
-        drafting = work.drafted(plan.draft.width, prefill=False)
+        passes = draft_passes(plan.draft, work, lambda drafting: draft.stage(self, drafting, held, unit, plan))
         verifying = work.drafted(plan.draft.target_tokens, prefill=True)
         target = self.pass_of_target(verifying, held, draft.verify_reads(self, verifying, held, plan), unit)
-        stage = draft.stage(self, drafting, held, unit, plan)
-        return target._replace(stages=(stage._replace(repeats=plan.draft.depth), *target.stages))
+        return target._replace(stages=(*passes, *target.stages))
 
     def commit(self, plan: StepPlan) -> None:
         """Carry out what a step of `plan` does to the experts that HB holds; nothing at analytic fidelity, or to those

@@ -1,7 +1,7 @@
 """`foreserve explain`: prints which operator of a step runs where, why, and what it costs."""
 
-from collections.abc import Iterator
-from itertools import accumulate
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, zip_longest
 
 from rich.console import Console
 from rich.padding import Padding
@@ -21,8 +21,8 @@ def show(found: Explanation, console: Console) -> None:
     batch = f"{found.batch} sequence{'s' * (found.batch > 1)} with {found.context} tokens of context"
     console.print(f"{found.model} on {found.system} ({found.hardware}): a step of {batch}")
     narrow = console.width < NARROW
-    for stage in found.stages:
-        console.print(_table(found, stage, narrow))
+    for stage, title in zip(found.stages, _titles(found.stages), strict=True):
+        console.print(_table(found, stage, title, narrow))
         for line in _reasons(found.rows_of(stage)) if narrow else ():
             console.print(Padding(line, (0, 0, 0, 2)))
     _print_cost(console, found)
@@ -33,8 +33,20 @@ def show(found: Explanation, console: Console) -> None:
     console.print(f"Per token: {per_token[0]:.3f} ms, {per_token[1]:.3f} mJ")
 
 
-def _table(found: Explanation, stage: Stage, narrow: bool) -> Table:
-    times = "" if stage.repeats == 1 else f", {stage.repeats} passes; one of them:"
+def _titles(stages: Sequence[Stage]) -> Iterator[str]:
+    """Yield a title for each stage; of stages of the same name, such as a draft's passes, each says which it is."""
+    said: set[str] = set()
+    for stage, later in zip_longest(stages, stages[1:]):
+        more = " more" if stage.name in said else ""
+        if stage.repeats > 1:
+            yield f"{stage.name}, {stage.repeats}{more} passes; one of them:"
+        else:
+            is_split = bool(more) or (later is not None and later.name == stage.name)
+            yield f"{stage.name}, {'one more' if more else 'first'} pass" if is_split else stage.name
+        said.add(stage.name)
+
+
+def _table(found: Explanation, stage: Stage, title: str, narrow: bool) -> Table:
     fast, slow = (f"{tier.upper()} MB" for tier in found.device.tiers)
     heads = ["operator", "unit", "ms", "bound by", "GMAC", fast, "written", slow, "why there"]
     rows = [_row(each, narrow) for each in found.rows_of(stage)]
@@ -43,7 +55,7 @@ def _table(found: Explanation, stage: Stage, narrow: bool) -> Table:
         heads, rows = [head.replace(" MB", "\nMB") for head in heads[:-1]], [row[:-1] for row in rows]
     ends = accumulate(len(group) for group in stage.groups)
     gaps = [end - 1 for end in ends]
-    return Table(heads, rows, stage.name + times, words=(0, 1, 3, 8), gaps=gaps, is_whole=narrow)
+    return Table(heads, rows, title, words=(0, 1, 3, 8), gaps=gaps, is_whole=narrow)
 
 
 def _row(each: Operator, narrow: bool) -> tuple[str, ...]:

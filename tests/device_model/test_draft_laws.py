@@ -53,11 +53,20 @@ def test_a_deeper_draft_is_never_faster(dev, batch, shape, more):
 
 
 @given(devices, crowds, shapes)
-def test_passes_of_a_draft_are_all_alike(dev, batch, shape):
-    """Of trees with as many tokens, whose keys and values take as much room from the pool."""
-    one, many = (cost(dev, batch, DraftShape(depth, shape.width, 7 * shape.width)).seconds for depth in (1, 7))
-    assert many.draft_s == pytest.approx(7 * one.draft_s)
-    assert many.target_s == pytest.approx(one.target_s)
+def test_the_first_pass_drafts_from_one_token_and_all_others_from_a_level(dev, batch, shape):
+    """Of trees with as many tokens, whose keys and values take as much room from the pool: each pass more takes as long
+    as the one before it, and the first no longer than any of a whole level."""
+    one, two, seven = (cost(dev, batch, DraftShape(depth, shape.width, 7 * shape.width)).seconds for depth in (1, 2, 7))
+    level_s = two.draft_s - one.draft_s
+    assert seven.draft_s == pytest.approx(one.draft_s + 6 * level_s)
+    assert one.draft_s <= level_s / NEARLY
+    assert seven.target_s == pytest.approx(one.target_s)
+
+
+@given(devices, batches, st.integers(2, 9))
+def test_passes_of_a_chain_are_all_alike(dev, batch, depth):
+    one, many = (cost(dev, batch, DraftShape(passes, 1, depth)).seconds for passes in (1, depth))
+    assert many.draft_s == pytest.approx(depth * one.draft_s)
 
 
 @given(devices, batches, shapes, st.integers(1, 30))
@@ -136,8 +145,10 @@ def test_joules_are_what_is_moved_and_drawn_times_its_price(dev, batch, shape):
 @given(with_hb, crowds, shapes)
 def test_stages_add_up_to_the_step(dev, batch, shape):
     step, totals = cost(dev, batch, shape), [stage.totals(max) for stage in stages(dev, batch, shape)]
-    assert [stage.name for stage in stages(dev, batch, shape)] == ["draft", "target"]
-    seconds = Seconds(totals[0].plain_s, totals[1].plain_s, sum(t.exposed_s for t in totals))
+    *drafting, target = stages(dev, batch, shape)
+    assert {stage.name for stage in drafting} == {"draft"} and target.name == "target"
+    assert sum(stage.repeats for stage in drafting) == shape.depth
+    seconds = Seconds(sum(t.plain_s for t in totals[:-1]), totals[-1].plain_s, sum(t.exposed_s for t in totals))
     assert step.seconds == pytest.approx(seconds)
     assert step.traffic == pytest.approx([sum(getattr(t, key) for t in totals) for key in ("hb_bytes", "ext_bytes")])
     moved = [sum(getattr(t, key) for t in totals) for key in ("compute_j", "ext_j", "hb_j", "comm_j")]

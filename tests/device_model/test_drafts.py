@@ -35,8 +35,8 @@ def test_elastic_sd_drafts_without_ext_while_kv_and_static_weights_fit_hb(model,
     dev = device("elmoe3d", hw, model, "elastic")
     assert dev.placement.ext_static_bytes == 0
     assume(held(dev, batch).ext_kv_bytes == 0)
-    drafting, verifying = (stage.totals(max) for stage in stages(dev, batch, shape))
-    assert drafting.ext_bytes == 0 and drafting.hb_bytes > 0
+    *drafting, verifying = (stage.totals(max) for stage in stages(dev, batch, shape))
+    assert all(passes.ext_bytes == 0 and passes.hb_bytes > 0 for passes in drafting)
     assert verifying.ext_bytes > 0
 
 
@@ -51,7 +51,7 @@ def test_elastic_sd_drafts_with_ext_once_the_kv_cache_outgrows_hb():
 def test_of_a_hit_hb_has_the_msb_slice_and_ext_the_lsb_slice(model, gb):
     dev = device("elmoe3d", f"elmoe3d-{gb}gb", model, "elastic")
     step = cost(dev, [AT_1K] * 4, dev.draft.shape)
-    verify = parts(stages(dev, [AT_1K] * 4, dev.draft.shape)[1])
+    verify = parts(stages(dev, [AT_1K] * 4, dev.draft.shape)[-1])
     hits, misses = step.expert_hits, step.expert_lookups - step.expert_hits
     assert hits > 0.05 * step.expert_lookups
     weights = dev.size.weights.expert
@@ -71,7 +71,7 @@ def test_the_pool_of_slices_holds_more_experts_than_a_cache_of_whole_ones(gb):
 def test_experts_of_four_bits_are_not_sliced(gb):
     dev = device("elmoe3d", f"elmoe3d-{gb}gb", "gpt-oss-20b", "elastic")
     step = cost(dev, [AT_1K], dev.draft.shape)
-    verify = parts(stages(dev, [AT_1K], dev.draft.shape)[1])
+    verify = parts(stages(dev, [AT_1K], dev.draft.shape)[-1])
     assert verify["experts"].hb_bytes == pytest.approx(step.expert_hits * dev.size.expert_bytes)
     missed = (step.expert_lookups - step.expert_hits) * dev.size.expert_bytes
     assert verify["experts from EXT"].ext_bytes == pytest.approx(missed)
@@ -85,8 +85,9 @@ def test_static_weights_of_four_bits_are_drafted_with_as_they_are(scheme):
     setup = load_setup("elmoe3d-8gb", "qwen3-30b-a3b")
     narrow = dataclasses.replace(setup, model=dataclasses.replace(setup.model, static_weight_bits=4.0))
     dev = make_device("elmoe3d", narrow, scheme)
-    draft, target = (stage.groups[0][0] for stage in dev.explain(StepPlan.of((1, 100), draft=dev.draft.shape)))
-    assert draft.name == target.name == "static weights" and draft.hb_bytes == target.hb_bytes
+    *drafts, target = (stage.groups[0][0] for stage in dev.explain(StepPlan.of((1, 100), draft=dev.draft.shape)))
+    assert target.name == "static weights"
+    assert all((draft.name, draft.hb_bytes) == (target.name, target.hb_bytes) for draft in drafts)
     # Quant-SD's copies are of the experts alone.
     copies = dev.size.experts_bytes * 4.5 / 8.5 if scheme == "quant" else 0.0
     assert dev.placement.draft_ext_bytes == pytest.approx(copies)
@@ -152,7 +153,7 @@ def test_a_small_model_takes_as_much_as_table_3_says():
 @pytest.mark.parametrize("system", ["elmoe3d", "hb_xpu", "xpu", "pim", "nmp"])
 def test_an_eagle_head_has_a_mac_a_weight_and_token_each_four_products_of_8_bits(system):
     dev = device(system, "elmoe3d-8gb", "qwen3-30b-a3b", "eagle")
-    head = parts(stages(dev, [AT_1K] * 4, DraftShape(2, 3, 3))[0])["EAGLE head"]
+    head = parts(stages(dev, [AT_1K] * 4, DraftShape(2, 3, 3))[1])["EAGLE head"]
     assert head.macs == pytest.approx(4 * 3 * (head.hb_bytes + head.ext_bytes) / 2)
     assert head.unit.macs_per_s == pytest.approx(dev.setup.hardware.macs_per_s / 4)
     assert head.unit.j_per_mac == pytest.approx(dev.setup.estimate.j_per_mac * 4)
@@ -235,11 +236,11 @@ def test_an_unknown_scheme_is_refused_with_those_that_exist(draft):
 @pytest.mark.parametrize("model", MODELS)
 def test_an_explanation_names_where_each_operator_runs_and_why_and_what_bounds_it(system, draft, model):
     dev = device(system, "elmoe3d-8gb", model, draft)
-    drafting, target = stages(dev, [AT_1K], dev.draft.shape)
-    assert (drafting.name, drafting.repeats) == ("draft", dev.draft.shape.depth)
+    *drafting, target = stages(dev, [AT_1K], dev.draft.shape)
+    assert [(each.name, each.repeats) for each in drafting] == [("draft", 1), ("draft", dev.draft.shape.depth - 1)]
     assert (target.name, target.repeats) == ("target", 1)
     assert {"static weights", "attention", "experts"} <= set(parts(target))
-    for stage in (drafting, target):
+    for stage in (*drafting, target):
         for part in parts(stage).values():
             assert part.unit.name == "xPU" and len(part.why) > 20
             assert part.times()[BOUNDS.index(part.bound())] == max(part.times())
@@ -247,9 +248,10 @@ def test_an_explanation_names_where_each_operator_runs_and_why_and_what_bounds_i
 
 def test_what_bounds_the_operators_of_elmoe_3d():
     dev = device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", "elastic")
-    drafting, verifying = stages(dev, [AT_1K], dev.draft.shape)
-    assert {part.bound() for part in parts(drafting).values()} == {"HB"}
-    assert "HB banks are bound to their PEs" in parts(drafting)["experts in the pool"].why
+    *drafting, verifying = stages(dev, [AT_1K], dev.draft.shape)
+    for passes in drafting:
+        assert {part.bound() for part in parts(passes).values()} == {"HB"}
+        assert "HB banks are bound to their PEs" in parts(passes)["experts in the pool"].why
     assert parts(verifying)["experts from EXT"].bound() == "EXT"
     prompt = parts(stages(dev, [(16384, 0)])[0])
     assert prompt["static weights"].bound() == prompt["attention"].bound() == "compute"
@@ -280,5 +282,5 @@ def test_with_links_a_thousand_times_slower_it_is_not(model):
     slow, shipped = (linked(setup, times) for times in (1e-3, 1))
     batch, shape = [AT_1K] * 16, shipped.draft.shape
     assert cost(slow, batch, shape).latency_s > 1.5 * cost(shipped, batch, shape).latency_s
-    assert parts(stages(slow, batch, shape)[1])["experts"].bound() == "links"
+    assert parts(stages(slow, batch, shape)[-1])["experts"].bound() == "links"
     assert cost(slow, batch) == cost(shipped, batch)  # plain decoding sends none

@@ -59,10 +59,10 @@ def test_a_latent_is_copied_too_and_of_shared_experts_what_is_between_their_matr
 
 def test_a_draft_in_the_pool_copies_them_in_each_of_its_passes():
     dev = device(1.0)
-    drafting, verifying = parts(dev, crowd(2, shape=dev.draft.shape))
-    tokens = 2 * dev.draft.shape.width
-    assert drafting["experts in the pool"].link_bytes == 31 * tokens * 48 * 8 * 768
-    without = parts(device(0.0), crowd(2, shape=dev.draft.shape))[1]
+    first, level, verifying = parts(dev, crowd(2, shape=dev.draft.shape))
+    for passes, tokens in ((first, 2), (level, 2 * dev.draft.shape.width)):
+        assert passes["experts in the pool"].link_bytes == 31 * tokens * 48 * 8 * 768
+    without = parts(device(0.0), crowd(2, shape=dev.draft.shape))[-1]
     assert verifying["experts"].link_bytes > without["experts"].link_bytes > 0
 
 
@@ -75,7 +75,7 @@ def test_one_link_holds_up_prompts_and_crowds_that_speculate_and_no_plain_decodi
 
     shape = free.draft.shape
     assert all(longer(crowd(batch)) == 1 for batch in (1, 4, 16, 64))
-    assert longer(crowd(4, shape=shape)) < 1.01 and 1.0 < longer(crowd(16, shape=shape)) < 1.08
+    assert longer(crowd(4, shape=shape)) < 1.01 and 1.0 < longer(crowd(16, shape=shape)) < 1.12
     assert longer(crowd(64, shape=shape)) > 1.1
     assert 1.1 < longer(StepPlan.of((8192, 0))) < 1.7
 

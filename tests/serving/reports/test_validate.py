@@ -118,7 +118,7 @@ def test_the_headlines_are_within_a_tenth(printed, figure, reference):
 def test_energies_are_predicted_and_one_is_missed(printed):
     """Nothing is fitted to them: 1.4 comes out a third too high, as the device model's README says."""
     found = headline(printed, "energy of the best prior platform over ours, mean")
-    assert (found["reference"], found["value"]) == (1.4, pytest.approx(1.92, abs=0.01))
+    assert (found["reference"], found["value"]) == (1.4, pytest.approx(1.90, abs=0.01))
     assert not any(each["fitted"] for each in printed["figures"] if each["figure"].startswith("energy"))
 
 
@@ -159,7 +159,7 @@ def test_both_laws_stand_beside_each_other(printed):
         ranges = [each["faster_in"] for each in law["speculating"]]
         assert len(ranges) == 8 and all(1 <= first <= last <= 64 for runs in ranges for first, last in runs)
     (qwen,) = (each for each in realisable["speculating"] if (each["target"], each["hardware"]) == QWEN_4GB)
-    assert qwen["faster_in"] == [[4, 36]]
+    assert qwen["faster_in"] == [[4, 35]]
 
 
 def test_the_published_law_is_told_to_be_more_than_hb_can_serve(tmp_path, capsys):
