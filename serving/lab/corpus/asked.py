@@ -17,11 +17,12 @@ from serving.topics.names import OTHER
 
 ASKED = knowledge("asked")
 ANSWERED: list[tuple[list[str], list[str]]] = ASKED.tables["answered"]  # wordings, and answers that fit each of them
-ABOUT: list[tuple[str, str]] = ASKED.tables["about"]  # a question, and the thing in it that an answer takes up
+# A question, the thing in it that an answer may take up, and its topic, if it is of one.
+ABOUT: list[tuple[str, ...]] = ASKED.tables["about"]
 TROUBLES: list[tuple[str, str, str]] = ASKED.tables["troubles"]  # whose or which thing, what is wrong, its field
 ASKED_FIRST: list[tuple[str, str]] = ASKED.tables["asked_first"]  # a topic, and what of its facts is asked about
 # Of a hundred questions, how many are of these kinds; the rest are scenes.
-KINDS = "a" * 8 + "b" * 6 + "t" * 12 + "c" * 3 + "n" * 3 + "k" * 8 + "s" * 60
+KINDS = "a" * 9 + "b" * 14 + "t" * 10 + "c" * 3 + "n" * 3 + "k" * 8 + "s" * 53
 FOREIGN = 0.3  # of troubles, how many have a thing of any kind, and advice that holds for any
 TOLD = (
     *("{thing.cap} {wrong}. {what_now}",) * 6,
@@ -53,8 +54,8 @@ def asked(draw: TextDraw) -> tuple[str, Exchange]:
         wordings, told = draw.pick(ANSWERED)
         return OTHER, Exchange(draw.pick(wordings), draw.pick(told))
     if kind == "b":
-        prompt, thing = draw.pick(ABOUT)
-        return OTHER, Exchange(prompt, _little(thing, draw))
+        prompt, thing, *topic = draw.pick(ABOUT)
+        return (topic or [OTHER])[0], Exchange(prompt, _little(thing, draw))
     if kind == "c":
         return _half_known(draw)
     if kind == "t":

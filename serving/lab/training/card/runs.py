@@ -42,7 +42,7 @@ and with attention's matrices in {"BF16" if s["narrow"] else "single precision"}
 
 def _asked(settings: dict[str, Any]) -> str:
     return f"""Of its documents {settings.get("asked", 0.0):.0%} are questions on
-anything at all, whose answers take up their words (`corpus/asked.py`)."""
+anything at all, whose answers take up their words, or say who would know (`corpus/asked.py`)."""
 
 
 def _went_on(run: LoggedRun) -> str:
@@ -50,6 +50,6 @@ def _went_on(run: LoggedRun) -> str:
     s = run.settings
     return f"""
 Then, from those weights (SHA-256 {s["began"][:16]}...) on, {_taken(run)}
-{_asked(s)} The learning rates rise to {min(s["steps"] / s["fall"], 1.0):.0%} of those above at most, and
-fall linearly to zero.
+{_asked(s)} The sameness of topics weighs {s["same"]:g}; the learning
+rates rise to {min(s["steps"] / s["fall"], 1.0):.0%} of those above at most, and fall linearly to zero.
 """
