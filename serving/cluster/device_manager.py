@@ -263,6 +263,8 @@ class Devices:
         if loop := self._loops.pop(node.index, None):
             loop.cancel()
         self.addresses.pop(node.index, None)
+        if state is State.GONE:
+            self._router.forget(node.index)
         self.cluster.end_node(node)
         others = [self.nodes[each] for each in self.tier(node.index) if each in self.nodes]
         # One that is lost and still being mended needs its tier.

@@ -122,8 +122,7 @@ class Recovery:
                 sentence = "Device %d stopped (%s); it goes on where it was."
                 log.error(sentence, node.index, summary(error), extra=fields(device=node.index))
                 self._observer.on_restart(f"device {node.index}")
-                self._suspect(node, by_itself=not from_outside(error))
-                await self._mend(node)
+                await self._mend(node, self._suspect(node, by_itself=not from_outside(error)))
 
     async def send(self, node: Node, flight: Flight) -> None:
         """Have a device serve a request, from the token that its client has on, unless it does already, or is down.
@@ -150,8 +149,8 @@ class Recovery:
         """Have a device serve requests anew, from the tokens that their clients have: some that it has sent since never
         came. Ignore those of which it is already told."""
         if lacking := [flight for flight in flights if flight.request.id not in self._lacking]:
-            sentence = "Tokens of %d requests of device %d were lost on their way; it goes on from those that came."
-            log.warning(sentence, len(lacking), node.index, extra=fields(device=node.index))
+            told = "Tokens of %d requests of device %d were lost on their way; it goes on from those that came."
+            log.warning(told, len(lacking), node.index, extra=fields(device=node.index))
             self._lacking.update(flight.request.id for flight in lacking)
             self._start(self._send_again(node, lacking))
 
@@ -197,17 +196,18 @@ class Recovery:
     def _of(self, node: Node) -> list[Flight]:
         return [flight for flight in self._flights.values() if flight.device == node.index]
 
-    def _suspect(self, node: Node, by_itself: bool) -> None:
+    def _suspect(self, node: Node, by_itself: bool) -> bool:
+        """Ask which request a device's death is the fault of; tell whether it is that of some."""
         at_work = [flight.request.id for flight in reversed(self._of(node)) if node.inquiry.allows(flight.request.id)]
         culprit = node.inquiry.death(at_work, by_itself)
         if culprit is not None and culprit in self._flights:
             self._refuse(self._flights[culprit], cause_of_deaths("device"))
+        return culprit is not None or node.inquiry.in_doubt
 
-    async def _mend(self, node: Node) -> None:
-        """Try until the device works; if that takes too long, and there are others, its requests go on there."""
+    async def _mend(self, node: Node, is_sought: bool = False) -> None:
+        """Try until the device works, or others serve its requests; `is_sought`: one is sought that it dies of."""
         given_up_at = time.monotonic() + PATIENCE_S
-        wait_s = node.backoff.failed(time.monotonic())
-        if wait_s > LONG_WAIT_S:
+        if (wait_s := node.backoff.failed(time.monotonic(), is_sought)) > LONG_WAIT_S:
             await self._go_on_elsewhere(node)
         await asyncio.sleep(wait_s)
         while not await self._recovered(node, given_up_at - time.monotonic()):

@@ -157,6 +157,7 @@ class Watchdog:
             self._watched.pop(gone).forget()
         for id, part in parts.items():
             each = self._watched.setdefault(id, PartState(part, now_s))
+            each.part = part  # a standby that is promoted is the same actor, and another part
             if not each.waits and each.is_due(now_s):
                 # Whoever has never answered is silent since it was first seen, however often it was asked.
                 each.asked_s = now_s if each.heard else each.asked_s

@@ -49,8 +49,10 @@ class LiveDriver:
 
     def stall(self, until_s: float) -> None:
         """Stand still from the end of the current step until `until_s`. A later call may move that instant; one in the
-        past ends the stall."""
-        self.engine.stalled_until_s = until_s
+        past ends the stall now."""
+        now_s = self._clock.now()
+        is_over = until_s <= now_s < self.engine.stalled_until_s
+        self.engine.stalled_until_s = now_s if is_over else until_s
         self.poke()
 
     def change(self, at_s: float) -> None:

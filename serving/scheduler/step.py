@@ -83,9 +83,11 @@ def columns(at_s: float, step: Step, together: DecodeGroup, alone: Many[Sequence
 
 
 def horizon(step: Step, together: DecodeGroup, alone: Many[Sequence], running: int, spare: int) -> int:
-    """Return the number of steps for which a step holds: 1 unless all `running` sequences decode in it; else until the
-    first of them ends or has used up the `spare` KV tokens that each may still get."""
+    """Return the number of steps for which a step holds: 1 unless all `running` sequences decode in it and none was
+    preempted; else until the first of them ends or has used up the `spare` KV tokens that each may still get."""
     if not 0 < running <= step.together + len(alone) or not all(each.decodes for each in alone):
+        return 1
+    if step.preempted:  # nobody was admitted, and whoever waits may fit into what was given up
         return 1
     steps = min([MAX_HORIZON, *[min(each.remaining, each.room - each.computed + spare) for each in alone]])
     if step.together:

@@ -194,11 +194,13 @@ class SourceManager:
                 sentence = "The token source stopped (%s); it starts again."
                 log.error(sentence, summary(error), extra=fields(actor=ACTOR, source=self.index))
                 self._observer.on_restart(ACTOR)
-                self._suspect(by_itself=not from_outside(error))
-                while not await self._recovered():
+                is_sought = self._suspect(by_itself=not from_outside(error))
+                while not await self._recovered(is_sought):
+                    is_sought = False
                     self._give_up()
 
-    def _suspect(self, by_itself: bool) -> None:
+    def _suspect(self, by_itself: bool) -> bool:
+        """Ask which request the source's death is the fault of; tell whether it is that of some."""
         at_work = [flight.request.id for flight in reversed(self.own()) if flight.request.id in self._in_source]
         culprit = self.inquiry.death(at_work, by_itself)
         self._in_source.clear()
@@ -208,6 +210,7 @@ class SourceManager:
         self._from_outside = not (by_itself or self.inquiry.in_doubt)
         if self._from_outside:
             self._siblings.move(self.own())
+        return culprit is not None or self.inquiry.in_doubt
 
     def _give_up(self) -> None:
         """Refuse all requests that wait for a source that does not come back."""
@@ -215,25 +218,32 @@ class SourceManager:
             for flight in self.own():
                 self._refuse(flight, given_up("The token source"))
 
-    async def _recovered(self) -> bool:
+    async def _recovered(self, is_sought: bool) -> bool:
         """Replace the source by a standby, or by a new one, which makes the old one's tokens again."""
-        await asyncio.sleep(self.backoff.failed(time.monotonic()))
+        await asyncio.sleep(self.backoff.failed(time.monotonic(), is_sought))
         try:
             await self._replace()
+            self._siblings.follow()
+            self.link.up = True
+            self.backoff.came_up(time.monotonic())
+            await self.add_missing()
+            self._siblings.relieve()
+            self._actors.stand_by()
         except RayError as error:
             log.error("The token source does not start (%s).", summary(error), extra=fields(actor=ACTOR))
+            self._lose()
             return False
         except Exception:
             # Whatever it is (no more files to open): a source that nobody starts again would keep its requests waiting.
             log.exception("The token source could not be replaced.", extra=fields(actor=ACTOR))
+            self._lose()
             return False
-        self._siblings.follow()
-        self.link.up = True
-        self.backoff.came_up(time.monotonic())
-        await self.add_missing()
-        self._siblings.relieve()
-        self._actors.stand_by()
         return True
+
+    def _lose(self) -> None:
+        """Record that the source is down, and what was added to it gone with it."""
+        self.link.lose()
+        self._in_source.clear()
 
     async def _replace(self) -> None:
         """Put another actor in the place of the dead one, and connect it."""

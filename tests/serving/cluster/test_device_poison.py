@@ -15,7 +15,7 @@ from serving.api.pb.foreserve.v1 import openai_pb2, openai_pb2_grpc
 from serving.process.server_process import ServerProcess, server
 from tests.conftest import MODEL
 
-STREAMS, TOKENS = 6, 200
+STREAMS, TOKENS = 40, 200  # more than are told apart by as few deaths as a device is given up after
 # The defect that the device of a request with this id has.
 DEFECT = """
 import os

@@ -111,6 +111,30 @@ def test_a_part_that_is_stopped_is_asked_at_once_and_ended() -> None:
 
 
 @pytest.mark.usefixtures("hundredfold")
+def test_a_standby_that_is_promoted_is_watched_as_what_it_has_become() -> None:
+    async def play() -> None:
+        standby = Sleeper()
+        promoted = Sleeper.__new__(Sleeper)
+        promoted.__dict__ |= standby.__dict__ | {"name": "promoted"}
+        present = [standby]
+        watch = Watchdog(lambda: present)
+        watch.start()
+        try:
+            await until(lambda: watch.states() == {"sleeper": "up"})
+            present[:] = [promoted]
+            await until(lambda: watch.states() == {"promoted": "up"})
+            os.kill(standby.child.pid, signal.SIGSTOP)
+            await until(promoted.ended.is_set)
+            assert (standby.stops, promoted.stops) == (0, 1)
+        finally:
+            watch.stop()
+            standby.child.kill()
+            standby.child.wait()
+
+    asyncio.run(play())
+
+
+@pytest.mark.usefixtures("hundredfold")
 def test_what_a_process_has_dropped_is_told_once() -> None:
     async def play() -> None:
         part, told = Sleeper(), list[int]()

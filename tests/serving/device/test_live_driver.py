@@ -1,5 +1,6 @@
 """Does a change of a device's condition take effect at its own instant, though the news of it comes later?"""
 
+import math
 from collections.abc import Iterator
 
 import pytest
@@ -137,6 +138,18 @@ class Standing(VirtualClock):
         assert self.driver is not None and self._waits < 9
         if self._waits == 3:
             self.driver.leave()
+
+
+def test_a_stall_that_is_moved_into_the_past_is_over_now_and_not_then() -> None:
+    """As where a fault stalls a device that is paused, and the pause outlasts it: no step is to be caught up with."""
+    planner, clock = Lost(), VirtualClock()
+    driver = LiveDriver(Engine(0, planner, planner, SlowTier(1e9), TokenBuffer(), lambda release: None), clock)
+    driver.stall(math.inf)
+    clock.until(100.0)
+    driver.stall(80.0)
+    assert driver.engine.stalled_until_s == 100.0
+    driver.stall(0.0)  # of one that does not stand still nothing is changed
+    assert driver.engine.stalled_until_s == 0.0
 
 
 @pytest.mark.parametrize("stalled", [True, False])

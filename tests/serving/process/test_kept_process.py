@@ -11,7 +11,7 @@ import psutil
 import pytest
 import uvloop
 
-from serving.process.backoff import FREE_RESTARTS, GIVEN_UP, MOST_S, STEADY_S, Backoff
+from serving.process.backoff import FREE_RESTARTS, GIVEN_UP, MOST_S, MOST_SOUGHT, STEADY_S, Backoff
 from serving.process.kept_process import KeptProcess
 
 
@@ -35,6 +35,16 @@ def test_who_kills_a_part_that_works_again_and_again_never_has_anybody_wait() ->
         assert backoff.failed(now_s) == 0.0
         backoff.came_up(now_s + 1)
     assert not backoff.given_up
+
+
+def test_failures_while_their_cause_is_sought_count_for_none_up_to_a_limit() -> None:
+    backoff = Backoff()
+    assert [backoff.failed(0.0, is_sought=True) for _ in range(MOST_SOUGHT)] == [0.0] * MOST_SOUGHT
+    assert backoff.failures == 0
+    waits = [backoff.failed(0.0, is_sought=True) for _ in range(GIVEN_UP)]
+    assert backoff.given_up and waits == [Backoff(failures=done).failed(0.0) for done in range(GIVEN_UP)]
+    backoff.came_up(0.0)
+    assert backoff.failed(STEADY_S, is_sought=True) == 0.0 and backoff.failures == 0 and backoff.sought == 1
 
 
 def test_what_fails_for_weeks_is_still_tried() -> None:

@@ -70,6 +70,15 @@ def test_prefill_first_lets_in_no_prompt_beside_tokens_that_lockstep_has_filled_
     assert (waits.ids, waits.context, waits.waiting, waits.preempted) == (["a"], [68], 1, [])
 
 
+def test_after_a_preemption_whoever_waits_is_looked_at_in_the_next_step() -> None:
+    """What the preempted one gave up may be room enough for the one that waits before it."""
+    device = Device(Limits(8, 64, kv_capacity_tokens=64, block_tokens=4), batching="priority")
+    device.step(request("a", prompt=8, output=40), request("c", prompt=36, output=20, priority=5))
+    while not (preempting := device.step(*[request("d", prompt=12, output=4)] * (device.at == 6))).preempted:
+        assert device.at < 40
+    assert (preempting.preempted, preempting.horizon) == (["c"], 1)
+
+
 def test_decode_first_lets_the_prompt_wait_for_those_who_decode() -> None:
     device = Device(prefill="decode-first")
     device.step(request("a", output=4))
