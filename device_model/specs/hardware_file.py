@@ -50,7 +50,7 @@ def find_hardware(name: str) -> Hardware | None:
     if is_file(name):
         return _parse(Path(name)) if os.path.isfile(name) else None  # False for what can be no path, too
     if has_name(FOLDER, name):
-        return _read(path_of(name, FOLDER))
+        return _as_it_is(path_of(name, FOLDER))
     if match := BETWEEN.fullmatch(name):
         return _of_size(float(match[1]))
     variants = (
@@ -100,8 +100,14 @@ def tiers_of_kinds() -> list[TierNames]:
     return [_module(name).Hardware.tiers for name in names_in(KINDS, ".py")]
 
 
+def _as_it_is(path: Path) -> Hardware:
+    """Return the hardware of a file, which is read again once it has changed, as a user's own does."""
+    found = path.stat()
+    return _read(path, found.st_size, found.st_mtime_ns)
+
+
 @lru_cache(maxsize=256)
-def _read(path: Path) -> Hardware:
+def _read(path: Path, size: int, changed_ns: int) -> Hardware:
     return _parse(path)
 
 
@@ -121,7 +127,7 @@ def _module(kind: str) -> ModuleType:
 
 
 def _variant(base: str, name: str) -> Hardware | None:
-    hardware = _read(path_of(base, FOLDER))
+    hardware = _as_it_is(path_of(base, FOLDER))
     try:
         return hardware.variant(name) if isinstance(hardware, mono3d.Hardware) else None
     except SpecError as error:

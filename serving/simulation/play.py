@@ -35,7 +35,8 @@ def play_from(
     source: Source, workload: Workload, scenario: Scenario, leaps: bool = True, observer: VirtualObserver | None = None
 ) -> tuple[list[Outcome], list[StepRecord]]:
     """Play a workload as `play` does, taking its requests from `source`."""
-    asked = set(scenario.slo) if workload.trace is not None else set(workload.slo.names)
+    may_name = workload.trace is not None and workload.trace.source.may_name_classes
+    asked = set(scenario.slo) if may_name else set(workload.slo.names)
     simulated = Simulator(scenario, leaps, observer, forecasts(scenario, asked))
     # Who names no class has that which the scenario says.
     unnamed = {"": scenario.slo[scenario.default_slo]} if scenario.default_slo else {}

@@ -42,7 +42,8 @@ def _installed() -> str:
 def _with_own_specs(code: str) -> str:
     """Return a digest of code together with the state of a user's own specs, which change while a process runs."""
     own = os.environ.get(OWN_SPECS)
-    paths = sorted(Path(own).rglob("*.toml")) if own else []
+    # An editor's lock may be a link to nothing.
+    paths = sorted(path for path in Path(own).rglob("*.toml") if path.is_file()) if own else []
     if not own or not paths:
         return code
     found = hashlib.sha256(code.encode())

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from device_model.specs.hardware_file import is_file
-from device_model.specs.spec import UnknownName
+from device_model.specs.spec import DeviceError
 from serving.device.device_spec import USAGE
 from serving.policies.step_options import EXECUTED
 from serving.presentation.digits import digits
@@ -155,7 +155,7 @@ def _hardware_files(point: Point) -> list[Path]:
     then not run."""
     try:
         names = {member.hardware for member in point.scenario.members}
-    except (ScenarioError, UnknownName):
+    except (ScenarioError, DeviceError):
         return []
     return [Path(name) for name in sorted(names) if is_file(name)]
 
@@ -165,7 +165,7 @@ def _api_keys(point: Point) -> bytes:
     that can be read, as it is then not run."""
     try:
         keys = api_keys(point.scenario)
-    except ScenarioError:
+    except (ScenarioError, DeviceError):
         return b""
     return digest(",".join(keys)) if keys else b""
 

@@ -1,7 +1,9 @@
 """Recorder: an observer of a run that keeps one row a request, a timeline, and sums over steps."""
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from operator import add
+from types import MappingProxyType
 from typing import Any
 
 from device_model.step import Energy
@@ -52,9 +54,13 @@ NO_ENERGY = tuple(0.0 for _ in Energy._fields)
 
 
 class Recorder(VirtualObserver):
-    """The observer of a study's run. Of requests that arrive from `from_s` to `to_s` the targets are judged."""
+    """The observer of a study's run. Of requests that arrive from `from_s` to `to_s` the targets are judged. Rows name
+    an API key by its place, as `key_places` has it."""
 
-    def __init__(self, targets: Targets, from_s: float, to_s: float) -> None:
+    def __init__(
+        self, targets: Targets, from_s: float, to_s: float, key_places: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        self._key_places = key_places
         self._targets, self.from_s, self.to_s = targets, from_s, to_s
         self.presence = Presence()
         self.requests = Rows(REQUEST_COLUMNS)
@@ -121,7 +127,8 @@ class Recorder(VirtualObserver):
         """Add a request's row: its latencies, the reason if it was refused, and which targets it kept."""
         request = flight.request
         row = (
-            *(request.id, flight.device, request.topic, flight.key, request.priority, request.arrival_s),
+            *(request.id, flight.device, request.topic, self._key_places.get(flight.key, flight.key)),
+            *(request.priority, request.arrival_s),
             *(request.prompt_tokens, flight.tokens, *latencies_s, refused, *kept),
             self.from_s <= request.arrival_s <= self.to_s,
         )

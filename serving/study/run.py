@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from serving.scenario.listen_options import KEYS
 from serving.scenario.scenario import Scenario
+from serving.security.key_names import key_places
 from serving.simulation.play import play
 from serving.study.measures.percentiles import Percentile
 from serving.study.measures.targets import Targets
@@ -64,7 +66,7 @@ def simulate(
 
     Raise UsageError for a wrong scenario or workload, DeviceError for a device that can't be.
     """
-    recorder = Recorder(targets, from_s, to_s)
+    recorder = Recorder(targets, from_s, to_s, key_places([{name: getattr(scenario, name) for name in KEYS}]))
     began_s = perf_counter()
     play(workload, scenario, observer=recorder)
     wall_s = perf_counter() - began_s

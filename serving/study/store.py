@@ -23,6 +23,7 @@ from serving.presentation.csv_rows import write_csv
 from serving.presentation.json_text import json_text
 from serving.process.output_folder import make_folder
 from serving.scenario.listen_options import KEYS
+from serving.security.key_names import hidden, key_places
 from serving.study.axes import Settings, as_toml
 from serving.study.code_digest import code_digest
 from serving.study.point import Point
@@ -143,19 +144,25 @@ def caveats_of(findings: list[Finding]) -> str:
 def about(study: Study) -> dict[str, Any]:
     """Return what makes a study repeatable: the scenario as it stands but for its keys, the workload, and the versions
     of what ran it."""
+    places = places_in(study)
     return {
         "name": study.name,
         "title": study.title,
         "scenario": _without_keys(study.scenario),
-        "workload": study.workload.values,
-        "axes": study.axes,
-        "variants": {name: _without_keys(settings) for name, settings in study.variants.items()},
+        "workload": hidden(study.workload.values, places),
+        "axes": hidden(study.axes, places),
+        "variants": {name: hidden(_without_keys(settings), places) for name, settings in study.variants.items()},
         "seeds": study.seeds,
         "targets": study.targets._asdict(),
         "requests": study.requests,
         "versions": {name: version(name) for name in PACKAGES} | {"python": platform.python_version()},
         "code": code_digest(),
     }
+
+
+def places_in(study: Study) -> dict[str, str]:
+    """Return the API keys of a study's scenarios, each with its place: workloads share requests out to keys by name."""
+    return key_places([study.scenario, *({**study.scenario, **each} for each in study.variants.values())])
 
 
 def _without_keys(settings: Settings) -> Settings:

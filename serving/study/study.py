@@ -13,6 +13,7 @@ from serving.study.summary import Row
 from serving.toml_table import TomlTable
 from serving.types import NEVER
 from serving.workload.table import WorkloadTable
+from serving.workload.traces.formats import reader
 
 # Of requests, where all are to be in time.
 SHARE = 0.99
@@ -95,7 +96,7 @@ class Study:
         """The figures that answers have because this study asks for them, beside those that all have: percentiles that
         have a target, and what it costs."""
         costs = () if self.cost is None else ("cost_per_million_tokens", "cost_per_user_month")
-        return (*(target.percentile.figure for target in self.targets.percentiles), *costs)
+        return (*(target.percentile.figure for target in self.targets.percentiles), *costs, *self.question.figures)
 
     @property
     def needs(self) -> dict[str, float]:
@@ -112,8 +113,13 @@ class Study:
     def has_targets(self) -> bool:
         """Tell whether anything is asked of any request: by the study, or by classes that requests name, of which an
         axis or a variant may be the first to tell."""
-        workload = self.workload.values
-        said = self.scenario.get("default_slo"), workload.get("slo"), workload.get("trace")
+        said = self.scenario.get("default_slo"), self.workload.values.get("slo"), self._may_be_told_by_trace
         varied = {name for settings in (self.axes, *self.variants.values()) for name in settings}
         named = any(name in CLASSES or name.startswith(f"{WORKLOAD}.slo.") for name in varied)
         return not self.targets.own or any(said) or named
+
+    @property
+    def _may_be_told_by_trace(self) -> bool:
+        """Tell whether requests come from a trace whose rows may name classes, as those of few formats do."""
+        trace = self.workload.table("trace")
+        return trace is not None and "file" in trace and reader(trace).may_name_classes

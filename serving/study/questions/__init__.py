@@ -66,9 +66,12 @@ def by_settings(findings: list[Finding]) -> list[tuple[Settings, list[Finding]]]
 
 
 def with_all_seeds(findings: list[Finding]) -> list[tuple[Settings, list[Finding]]]:
-    """Group findings as `by_settings` does, without places at which a seed failed: the others tell nothing of it."""
+    """Group findings as `by_settings` does, without places at which a seed failed, or was not run, as in a study that
+    was interrupted, or of a capacity that one seed alone was tried at: the others tell nothing of it."""
     failed = {repr(_beside_seed(finding)) for finding in findings if finding.error}
-    return [each for each in by_settings(findings) if repr(each[0]) not in failed]
+    groups = [each for each in by_settings(findings) if repr(each[0]) not in failed]
+    seeds = max((len(group) for _, group in groups), default=0)
+    return [each for each in groups if len(each[1]) == seeds]
 
 
 def _beside_seed(finding: Finding) -> Settings:

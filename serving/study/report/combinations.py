@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from serving.study.axes import LOAD, Settings
 from serving.study.point import SEED
-from serving.study.questions import by_settings, pooled
+from serving.study.questions import pooled, with_all_seeds
 from serving.study.report.units import setting
 from serving.study.study import Finding
 
@@ -82,7 +82,7 @@ class Combination:
 def combinations_of(findings: list[Finding]) -> list[Combination]:
     """Return all combinations that have a point, in the order of the study."""
     groups: dict[str, list[LoadPoint]] = {}
-    for settings, group in by_settings(findings):
+    for settings, group in with_all_seeds(findings):
         groups.setdefault(repr(_beside_load(settings)), []).append(LoadPoint(settings, group))
     # What failed has no figures, but is another combination too.
     asked = [_beside_load(finding.point.names) for finding in findings]

@@ -14,6 +14,7 @@ from serving.study.results import Results
 from serving.study.side_by_side.comparison import PARTS, HardwareFigures, compared
 from serving.study.side_by_side.picture import write_picture
 from serving.study.side_by_side.verdict import sentences
+from serving.study.terminal_table import figure
 
 LATENCIES = {
     "TTFT": "ttft_mean_s",
@@ -82,7 +83,7 @@ def figures_table(found: Sequence[HardwareFigures], asked: bool) -> Table:
 def _row(each: HardwareFigures, scales: dict[str, Scale], asked: bool) -> list[str]:
     cells = [scales[head].number(each[name]) for head, name in LATENCIES.items()]
     cells += [f"{each['tokens_per_s']:,.1f}", f"{each['j_per_token'] * 1e3:,.2f}"]
-    cells += [f"{each['swaps']:,.0f}", f"{each['swap_s'] * 1e3:,.3g}"]
+    cells += [f"{each['swaps']:,.0f}", figure(each["swap_s"] * 1e3)]
     cells += [share(round(each["attainment"], 4))] if asked else []
     return [each.hardware, *cells, f"{each['refused']:g}"]
 

@@ -37,6 +37,8 @@ READERS: dict[str, Callable[[Path, TraceOptions], Iterator[TraceRow]]] = {
 }
 FORMATS = tuple(READERS)
 BLOCKS_OF_ONES_OWN = ("jsonl", "parquet")
+OF_ONES_OWN = ("csv", *BLOCKS_OF_ONES_OWN)
+"""Formats whose rows may name an SLO class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,11 @@ class TraceReader:
     path: Path
     format: str
     read: Callable[[], Iterator[TraceRow]]
+
+    @property
+    def may_name_classes(self) -> bool:
+        """Tell whether its rows have a place for an SLO class."""
+        return self.format in OF_ONES_OWN
 
 
 def reader(table: TomlTable) -> TraceReader:

@@ -11,6 +11,7 @@ from serving.workload.traces.rows import NO_TIME, TraceRow, bad, json_rows, unre
 
 BYTES_PER_TOKEN = 4  # About what English has, and what three bytes a character make of Chinese.
 PIECE = 1 << 20
+BLANKS = " \t\r\n"
 USERS, ASSISTANTS = ("human", "user"), ("gpt", "assistant", "chatgpt", "bing", "bard")
 Count = Callable[[str], int]
 
@@ -69,7 +70,9 @@ def _items(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     try:
         with path.open(encoding="utf-8-sig") as file:
             text = _Text(file)
-            text.skip(" \t\r\n[")
+            text.skip(BLANKS)
+            is_list = text.next == "["
+            text.skip(f"{BLANKS}[")
             while text.next not in ("", "]"):
                 line = text.line
                 try:
@@ -80,9 +83,20 @@ def _items(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                 if not isinstance(item, dict):
                     raise bad(path, line, "this must be a conversation, a JSON object.")
                 yield line, item
-                text.skip(" \t\r\n,")
+                text.skip(f"{BLANKS},")
+            if is_list:
+                _end(text, path)
     except (OSError, UnicodeDecodeError) as error:
         raise unreadable(path, error) from error
+
+
+def _end(text: "_Text", path: Path) -> None:
+    """Raise WorkloadError unless the list ends here, and the file with it."""
+    if not text.next:
+        raise bad(path, text.line, "the file ends here, and its list of conversations does not.")
+    text.skip(f"{BLANKS}]")
+    if text.next:
+        raise bad(path, text.line, "more follows behind the list of conversations; allowed is one list.")
 
 
 class _Text:

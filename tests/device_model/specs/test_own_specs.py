@@ -77,3 +77,10 @@ def test_what_is_no_folder_is_told_wherever_specs_are_looked_up(
     with refused:
         names_in(MODELS)
     assert load_model("olmoe-1b-7b").layers > 0
+
+
+def test_a_hardware_file_that_has_changed_is_read_again(own: Path) -> None:
+    """In a notebook a user edits it, and asks again."""
+    assert load_hardware("my-gpu") == load_hardware("a6000")
+    (own / "hardware" / "my-gpu.toml").write_text((HARDWARE / "l40s.toml").read_text())
+    assert load_hardware("my-gpu") == load_hardware("l40s")

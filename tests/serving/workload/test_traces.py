@@ -238,6 +238,8 @@ MOON = '{"timestamp": 0, "input_length": 5, "output_length": 5, "hash_ids": %s}'
         ("t.json", "[1]", ["line 1: this must be a conversation"]),
         ("t.json", "[]", ["t.json (sharegpt) has no requests"]),
         ("t.json", '[{"conversations": ' + "[" * 100_000, ["line 1: this is no list of conversations in JSON"]),
+        ("t.json", '[{"conversations": []},\n', ["line 2: the file ends here, and its list of conversations does not"]),
+        ("t.json", '[{"conversations": []}]\n[{"conversations": []}]', ["line 2: more follows behind the list"]),
         ("t.csv", "arrival_s,prompt_tokens,output_tokens\n0,10000000000000,10\n", ["`prompt_tokens` is", "at most"]),
         (
             "t.csv",

@@ -1,7 +1,7 @@
 """Views of a study's answers: each question has its sentence and its own way to show the answers; here is their common
 base."""
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from serving.study.measures.targets import ATTAINMENT, Targets
 from serving.study.questions import closeness
@@ -21,6 +21,8 @@ class ChosenLoad(NamedTuple):
 class AnswerView:
     """The view of a study's answers. `combinations` are all that were tried, `shown` those with a look of their own,
     `others` the rest."""
+
+    first: ClassVar[str] = "the best"  # what `rank` puts first
 
     def __init__(self, results: Results, combinations: list[Combination]) -> None:
         self.results, self.study = results, results.study
@@ -90,7 +92,7 @@ class AnswerView:
 
     def note(self, chosen: list[ChosenLoad], *more: str) -> str:
         """Return the end of a caption: which of the combinations are shown, and at which load."""
-        best = [f"the best {len(chosen)}"] if len(chosen) < len(self.combinations) else []
+        best = [f"{self.first} {len(chosen)}"] if len(chosen) < len(self.combinations) else []
         told = [each for each in (*best, self.why, *more) if each]
         return f" Shown: {', '.join(told)}." if told else ""
 

@@ -1,5 +1,6 @@
 """Compare: how many times the baseline's each figure of a variant is, and how far that differs from seed to seed."""
 
+from functools import cached_property
 from html import escape
 from math import isfinite
 from typing import Any
@@ -17,6 +18,8 @@ from serving.study.summary import Row
 class CompareAnswerView(AnswerView):
     """The view of `compare`: variants side by side."""
 
+    first = "the first"
+
     @property
     def _baseline(self) -> str:
         assert isinstance(self.study.question, Compare)
@@ -31,9 +34,16 @@ class CompareAnswerView(AnswerView):
 
     def rank(self, combination: Combination) -> Any:
         """Sort key: all variants of a place, before those of the next."""
-        places = [place(each.settings) for each in self.combinations]
-        order = [each.settings for each in self.combinations]
-        return places.index(place(combination.settings)), order.index(combination.settings)
+        return self._ranks[repr(combination.settings)]
+
+    @cached_property
+    def _ranks(self) -> dict[str, tuple[int, int]]:
+        """The rank of each combination's settings."""
+        places: dict[Any, int] = {}
+        return {
+            repr(each.settings): (places.setdefault(place(each.settings), order), order)
+            for order, each in enumerate(self.combinations)
+        }
 
     @property
     def answer(self) -> str:
