@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from serving.process.guard import identity
 from serving.process.output_folder import behind_links, draft_of, is_replaceable
 from serving.process.run_folder import gone_with_run
 from serving.scenario.scenario import Scenario
@@ -71,12 +72,13 @@ def written(path: Path, text: str, option: str) -> Iterator[None]:
 
     Raise OSError if it cannot be written, unless the disk is full or broken: then log that `option` has no file.
     """
-    path = behind_links(path)
-    is_ours = is_replaceable(path)  # A pipe is its reader's.
+    path, ours = behind_links(path), ""
+    is_file = is_replaceable(path)  # A pipe is its reader's.
     try:
         with draft_of(path) as file:
             file.write(text.encode())
-        if is_ours:
+        if is_file:
+            ours = identity(str(path))
             gone_with_run(path)
     except OSError as error:
         if error.errno not in FULL:
@@ -85,8 +87,16 @@ def written(path: Path, text: str, option: str) -> Iterator[None]:
     try:
         yield
     finally:
-        if is_ours:
+        if ours and _stands(path) == ours:
             path.unlink(missing_ok=True)
+
+
+def _stands(path: Path) -> str:
+    """Return what tells the file that stands there from others of its name; "" if it is gone."""
+    try:
+        return identity(str(path))
+    except OSError:
+        return ""
 
 
 def greeting(up: RunningServer) -> str:

@@ -1,6 +1,7 @@
 """`foreserve demo`: the main job from end to end, bounded: serve, stream one reply, send a load, print its cost."""
 
 import contextlib
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +20,9 @@ from serving.scenario.scenario import BUNDLED_MODEL, Scenario, ScenarioError
 from serving.security.api_keys import api_keys, environment_of
 from serving.security.client_trust import Trust
 from serving.token_source.vllm_args import served_name
+from serving.usage_error import CommandFailed
 
+LOOPBACK = "127.0.0.1"
 QUESTION = "What is a cache?"
 REPLY_TOKENS = 48
 LOAD = {"rate_per_s": 1.5, "num_requests": 30, "input_len": 128, "output_len": 48}
@@ -27,6 +30,7 @@ LOAD = {"rate_per_s": 1.5, "num_requests": 30, "input_len": 128, "output_len": 4
 
 def demo(scenario: Scenario) -> int:
     """Run the demo; return 0 if every request was served, else 1. Raise ScenarioError and CommandFailed."""
+    scenario = replace(scenario, host=LOOPBACK)  # where it is looked for, whatever the file says
     keys, trust = api_keys(scenario), trust_in(scenario)
     with contextlib.ExitStack() as stack:
         progress = stack.enter_context(StartProgress(partial(print, flush=True)))
@@ -55,7 +59,14 @@ def answerer(scenario: Scenario) -> str:
 
 
 def show_reply(child: ServerProcess, model: str, api_key: str | None, trust: Trust) -> None:
-    """Print one streamed reply, at the emulated pace."""
+    """Print one streamed reply, at the emulated pace. Raise CommandFailed with what the server says if it refuses."""
+    try:
+        _stream(child, model, api_key, trust)
+    except openai.OpenAIError as error:
+        raise CommandFailed(f"The server gave no reply to {QUESTION!r}: {error}") from error
+
+
+def _stream(child: ServerProcess, model: str, api_key: str | None, trust: Trust) -> None:
     # A proxy that the environment names may not reach this machine.
     http = openai.DefaultHttpxClient(verify=trust.context(), trust_env=False)
     client = openai.OpenAI(base_url=f"{child.http_url}/v1", api_key=api_key or "none", http_client=http)

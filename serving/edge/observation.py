@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from serving.clock import WallClock
@@ -15,6 +16,7 @@ from serving.scenario.options import named_path
 from serving.telemetry.flight_log import FlightLog
 from serving.telemetry.step_log import StepLog
 from serving.telemetry.tracing.otlp import Otlp
+from serving.usage_error import UsageError
 
 if TYPE_CHECKING:
     from serving.telemetry.tracing.call_traces import Tell
@@ -77,6 +79,8 @@ class ObservationOptions:
 
 def observe(args: argparse.Namespace, stack: contextlib.ExitStack) -> ObservationOptions:
     """Open what the arguments ask for until `stack` closes. Raise `UsageError`."""
+    if args.step_log and args.flight_log and Path(args.step_log).resolve() == Path(args.flight_log).resolve():
+        raise UsageError(f"--step-log and --flight-log are both {args.step_log}; allowed are two files.")
     start_logging(args.log_format, args.log_level)
     otlp = Otlp(args.otlp_traces_endpoint) if args.otlp_traces_endpoint else None
     step_log = stack.enter_context(StepLog(args.step_log)) if args.step_log else None

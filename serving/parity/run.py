@@ -22,8 +22,13 @@ from serving.workload import WorkloadError, load_workload
 ANY_PORT: dict[str, Any] = {"host": "127.0.0.1", "http_port": 0, "grpc_port": 0}
 NO_TLS: dict[str, Any] = {"tls_cert": "", "tls_key": "", "tls_client_ca": ""}
 """TLS changes nothing that is compared, and its certificates are for another name."""
-ALL_ADMITTED: dict[str, Any] = {"early_rejection": False, "key_requests_per_min": 0, "key_tokens_per_min": 0}
-"""Rejections follow from forecasts, which a slip changes; without rejections schedules can be compared."""
+ALL_ADMITTED: dict[str, Any] = {
+    "early_rejection": False,
+    "key_requests_per_min": 0,
+    "key_tokens_per_min": 0,
+    "max_queue": 1_000_000,
+}
+"""Rejections follow from forecasts and queues, which a slip changes; without rejections schedules can be compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +107,7 @@ def parity(scenario: Scenario, load: LoadOptions, grpc: bool, say: Callable[[str
     planned, planned_steps = play(workload, scenario, leaps=False)
     if not planned:
         raise WorkloadError(f"{load.workload} has no request within its time: let it last longer (--duration).")
-    last_s = max(outcome.last_s for outcome in planned)
+    last_s = max((outcome.last_s for outcome in planned if not outcome.refused), default=0.0)
     say(f"In virtual time {len(planned)} requests take {last_s:.4g} s; live, {last_s / scenario.speed:.4g} s.")
     live = run_live(scenario, load, grpc)
     arrived, arrived_steps = replay(scenario, live.flights, {})

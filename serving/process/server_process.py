@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +37,10 @@ class ServerProcess:
     process: subprocess.Popen[str]
 
 
+def _is_given(name: str, options: Sequence[str]) -> bool:
+    return any(each == name or each.startswith(f"{name}=") for each in options)
+
+
 @contextlib.contextmanager
 def server(
     *options: str, quiet: bool = False, log: Path | None = None, environment: Mapping[str, str] | None = None
@@ -49,7 +53,7 @@ def server(
     # No file, as nobody would remove that if this process is killed.
     ready, told = os.pipe()
     command = [sys.executable, "-m", "serving.cli", "serve", *options, "--ready-file", f"/dev/fd/{told}"]
-    ports = [option for name in ("--http-port", "--grpc-port") for option in (name, "0") if name not in options]
+    ports = [f"{name}=0" for name in ("--http-port", "--grpc-port") if not _is_given(name, options)]
     with log.open("wb") if log else contextlib.nullcontext() as stderr:
         process = start_process(
             command + ports,

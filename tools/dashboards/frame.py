@@ -60,17 +60,19 @@ def variables() -> list[Builder[model.VariableModel]]:
         .label("Data source")
         .type("prometheus")
         .current(model.VariableOption(text="Prometheus", value="prometheus")),
-        choice("job", "Job", "label_values(foreserve_info, job)"),
-        choice("instance", "Instance", 'label_values(foreserve_info{job=~"$job"}, instance)'),
+        # All of those that are listed, and no other: series that others have as well are summed over them.
+        choice("job", "Job", "label_values(foreserve_info, job)", of_all=None),
+        choice("instance", "Instance", 'label_values(foreserve_info{job=~"$job"}, instance)', of_all=None),
         choice("model_name", "Model", f"label_values(vllm:num_requests_running{{{fleet}}}, model_name)"),
         choice("device", "Device", f"label_values(foreserve_device{{{fleet}}}, device)"),
     ]
 
 
-def choice(name: str, label: str, query: str) -> make.QueryVariable:
-    """Any of the values of a label, or all."""
+def choice(name: str, label: str, query: str, of_all: str | None = ".*") -> make.QueryVariable:
+    """Any of the values of a label, or all: whatever the pattern `of_all` matches, or else all that are listed."""
     variable = make.QueryVariable(name).label(label).query(query).datasource(DATASOURCE)
-    variable = variable.multi(True).include_all(True).all_value(".*").sort(model.VariableSort.NUMERICAL_ASC)
+    variable = variable.multi(True).include_all(True).sort(model.VariableSort.NUMERICAL_ASC)
+    variable = variable if of_all is None else variable.all_value(of_all)
     variable = variable.refresh(model.VariableRefresh.ON_TIME_RANGE_CHANGED)
     return variable.current(model.VariableOption(text=["All"], value=["$__all"]))
 

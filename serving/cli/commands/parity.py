@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from serving.cli.arguments.report import add_json, tell
+from serving.cli.named_options import naming_options
 from serving.scenario.options import HELP, amount, named_path, natural, positive
 from serving.scenario.scenario import Scenario
 from serving.scenario.scenario_file import load_scenario, located_in
@@ -27,7 +28,7 @@ which is what a study would say. Live and virtual time agree
 Where arrivals are not equal, figures also differ by chance, the less, the more requests there are. How much is found
 by virtual time, when all requests come as late as some did live ("if late", "by chance").
 
-The server has ports of its own, and turns nobody away: early rejection and limits of keys are off.
+The server has ports of its own, and turns nobody away: early rejection, the queue's limit and those of keys are off.
 Exit code 0: they agree. 1: they differ, or there is no telling. 2: wrong arguments or files."""
 
 
@@ -69,9 +70,12 @@ def scenario_of(args: argparse.Namespace) -> Scenario:
     """Return the scenario, with the command line's values in place of its own. Raise ScenarioError."""
     from serving.parity.run import comparable
 
-    scenario = load_scenario(args.scenario)
+    asked = {"speed": args.speed, "token_model": args.token_model}
+    options = {name: value for name, value in asked.items() if value is not None}
+    with naming_options(options):
+        scenario = load_scenario(args.scenario).with_options(options)
     with located_in(args.scenario):
-        return comparable(scenario.with_options({"speed": args.speed, "token_model": args.token_model}))
+        return comparable(scenario)
 
 
 def _parity(args: argparse.Namespace, scenario: Scenario) -> "Parity":

@@ -27,7 +27,7 @@ def top(url: str, interval_s: float, once: bool, api_key: str | None = None, tru
     first = looks.next()
     if once:
         time.sleep(interval_s)
-        console.print(looks.next_or_gone())
+        console.print(looks.next())
         return
     with Live(first, console=console, screen=console.is_terminal, auto_refresh=False) as live:
         while True:
