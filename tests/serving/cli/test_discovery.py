@@ -33,6 +33,19 @@ def test_it_is_announced_while_it_is_up(session: Path, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.rglob("*")] == ["session"]
 
 
+def test_a_server_that_ends_leaves_the_file_of_the_one_that_has_taken_its_place(session: Path, tmp_path: Path) -> None:
+    named = tmp_path / "named.json"
+    with announced(Scenario(), 8123, named):
+        with announced(Scenario(), 8124, named):
+            pass
+        assert not named.exists()
+        later = announced(Scenario(), 8125, named)
+        later.__enter__()
+    assert json.loads(named.read_text())[0]["targets"] == ["127.0.0.1:8125"]
+    later.__exit__(None, None, None)
+    assert not named.exists()
+
+
 @pytest.mark.parametrize(("host", "target"), [("::1", "[::1]:80"), ("host.example", "host.example:80")])
 def test_a_target_is_an_address(host: str, target: str) -> None:
     assert json.loads(targets(Scenario(host=host), 80))[0]["targets"] == [target]

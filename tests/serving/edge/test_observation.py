@@ -26,6 +26,7 @@ def test_commands_begin_without_what_only_some_of_them_need() -> None:
     [
         (["--otlp-traces-endpoint", "localhost:4317"], ["--otlp-traces-endpoint", "'localhost:4317'", "http://"]),
         (["--log-format", "xml"], ["--log-format", "'xml'", "json"]),
+        (["--step-log", "/tmp/both", "--flight-log", "/tmp/../tmp/both"], ["--step-log and --flight-log", "two files"]),
         (["--step-log", "/no/such/folder/steps.parquet"], ["--step-log", "/no/such/folder/steps.parquet", "No such"]),
     ],
 )

@@ -11,6 +11,12 @@ def found(load: float, offered_per_s: float, **settings: Any) -> Any:
     return SimpleNamespace(point=SimpleNamespace(names=settings | {"load": load, "seed": 0}), row=row, error="")
 
 
+def test_a_load_that_one_seed_alone_was_tried_at_is_no_mean() -> None:
+    findings = [found(load, load) for load in (1, 1, 2, 2, 3)]
+    (combination,) = combinations_of(findings)
+    assert [at.settings["load"] for at in combination.ats] == [1, 2]
+
+
 def test_a_closed_loop_that_is_crowded_lies_behind_the_loads_that_it_was_not_at() -> None:
     """There more users offer less, as each waits: by what is offered, a node would fail at half of what it holds."""
     users = "workload.arrivals.users"

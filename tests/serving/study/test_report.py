@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from serving.study.point_factory import points_of
 from serving.study.report import write_report
 from serving.study.report.pareto import front_of
 from serving.study.report.repeat import repeat, without_keys
@@ -250,6 +251,21 @@ def test_no_key_of_a_variant_is_in_the_report_or_beside_it(tmp_path: Path) -> No
     with pytest.raises(StudyError, match=r"line 2: `axes\.api_keys` is secret") as refused:
         load_study(path)
     assert "sesame" not in str(refused.value)
+
+
+def test_a_key_that_a_workload_gives_requests_to_is_told_by_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORESERVE_API_KEYS", "open-1234,sesame-1234")
+    path = tmp_path / "asked.toml"
+    path.write_text(f'question = "sweep"\naxes.tau = [2]\n{WORKLOAD}keys = {{ sesame-1234 = 3, team = 1 }}\n')
+    study = load_study(path)
+    told = repeat(Results(study, tmp_path, [], []))
+    assert "sesame-1234" not in told and "team" in told
+    Store(tmp_path / "out", study)
+    assert json.loads((tmp_path / "out" / "about.json").read_text())["workload"]["keys"] == {"1": 3, "team": 1}
+    (point,) = points_of(study, {"tau": 2})
+    assert set(point.run().requests.key) == {"1", "team"}
 
 
 def test_what_a_study_is_about_is_told_in_json_that_anything_reads(tmp_path: Path) -> None:

@@ -229,6 +229,20 @@ def test_a_capacity_is_by_the_classes_that_requests_name(tmp_path: Path, text: s
     assert load_study(write(tmp_path, f'question = "capacity"\n{text}'))
 
 
+@pytest.mark.parametrize(("trace", "names"), [("azure_2023.csv", False), ("own.csv", True)])
+def test_a_trace_that_can_name_no_class_has_no_capacity_without_targets(
+    tmp_path: Path, trace: str, names: bool
+) -> None:
+    samples = Path(__file__).parents[1] / "workload" / "samples"
+    said = f'[workload]\narrivals = {{ kind = "trace" }}\ntrace = {{ file = "{samples / trace}" }}\n'
+    (path := tmp_path / "study.toml").write_text(f'question = "capacity"\n{said}')
+    if names:
+        assert load_study(path)
+    else:
+        with pytest.raises(StudyError, match="none has any"):
+            load_study(path)
+
+
 def test_what_a_server_alone_has_is_allowed_in_a_scenario_but_not_named_to_be_varied(tmp_path: Path) -> None:
     assert load_study(write(tmp_path, 'question = "sweep"\nscenario.speed = 0.5\n')).scenario == {"speed": 0.5}
     with pytest.raises(StudyError) as caught:
