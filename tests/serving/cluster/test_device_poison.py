@@ -30,13 +30,13 @@ Engine.price = deadly
 """
 
 
-@pytest.fixture(scope="module")
-def defective(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """Two devices of which each has the defect, in a process of its own."""
+@pytest.fixture(scope="module", params=["1", "2"], ids=["one-device", "two-devices"])
+def defective(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """One device, or two, of which each has the defect, in a process of its own."""
     folder = tmp_path_factory.mktemp("defect")
     (folder / "sitecustomize.py").write_text(DEFECT)
     environment = {"PYTHONPATH": f"{folder}:{Path.cwd()}"}
-    options = ("--devices", "2", "--speed", "4", "--token-model", "foreserve-tiny")
+    options = ("--devices", request.param, "--speed", "4", "--token-model", "foreserve-tiny")
     with server(*options, quiet=True, environment=environment) as child:
         yield child
 
