@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from serving.process.guard import identity
+from serving.process.guard import identity, remove_known
 from serving.process.output_folder import behind_links, draft_of, is_replaceable
 from serving.process.run_folder import gone_with_run
 from serving.scenario.scenario import Scenario
@@ -87,16 +87,8 @@ def written(path: Path, text: str, option: str) -> Iterator[None]:
     try:
         yield
     finally:
-        if ours and _stands(path) == ours:
-            path.unlink(missing_ok=True)
-
-
-def _stands(path: Path) -> str:
-    """Return what tells the file that stands there from others of its name; "" if it is gone."""
-    try:
-        return identity(str(path))
-    except OSError:
-        return ""
+        if ours:
+            remove_known(str(path), ours)
 
 
 def greeting(up: RunningServer) -> str:

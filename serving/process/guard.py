@@ -98,9 +98,14 @@ def remove_named(folder: Path) -> None:
     with contextlib.suppress(OSError):
         for line in (folder / FILES).read_text(encoding="utf-8").splitlines():
             known, _, path = line.partition(" ")
-            with contextlib.suppress(OSError):
-                if identity(path) == known:
-                    os.unlink(path)
+            remove_known(path, known)
+
+
+def remove_known(path: str, known: str) -> None:
+    """Remove a file of that identity, unless it is gone, or another one stands in its place by now."""
+    with contextlib.suppress(OSError):
+        if identity(path) == known:
+            os.unlink(path)
 
 
 def identity(path: str) -> str:
