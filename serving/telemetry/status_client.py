@@ -2,6 +2,7 @@
 
 import ssl
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 import httpx
 import msgspec
@@ -42,11 +43,14 @@ def fetch_history(
 
 def _fetched(url: str, what: str, kind: type[T], api_key: str | None, verify: ssl.SSLContext | bool) -> T:
     try:
+        # httpx takes any number for a port, and the system its last 16 bits: another server's.
+        if urlsplit(url).port == 0:
+            raise ValueError("no server has port 0")
         # Straight, whatever proxy the environment names, as `foreserve load` asks.
         answer = httpx.get(
             f"{url}/foreserve/v1/{what}", headers=bearer(api_key), timeout=TIMEOUT_S, verify=verify, trust_env=False
         )
-    except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
         raise Unreachable(
             f"Nothing answers at {url} ({error}): is `foreserve serve` up, and is that its port?"
         ) from error

@@ -2,6 +2,7 @@
 
 import io
 import re
+import socket
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 
@@ -140,10 +141,17 @@ def test_bars_and_clocks() -> None:
     assert clock(3_725.9) == "1:02:05"
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:9", "nonsense", "http://[", "http://127.0.0.1:99999"])
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9", "nonsense", "http://[", "http://127.0.0.1:0"])
 def test_where_nothing_answers_it_says_so(url: str) -> None:
     with pytest.raises(Unreachable, match="Nothing answers at"):
         fetch(url)
+
+
+def test_a_port_that_none_has_is_not_taken_for_the_one_of_its_last_16_bits() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1] + 65536}"
+        with pytest.raises(Unreachable, match=r"Nothing answers at .*Port out of range 0-65535"):
+            fetch(url)
 
 
 @pytest.mark.parametrize("status", [502, 503])
