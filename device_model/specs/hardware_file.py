@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
+from device_model.specs.file_state import FileState
 from device_model.specs.hardware import Hardware, TierNames
 from device_model.specs.kinds import hb_xpu, mono3d
 from device_model.specs.nearest_name import hint, nearest
@@ -102,12 +103,11 @@ def tiers_of_kinds() -> list[TierNames]:
 
 def _as_it_is(path: Path) -> Hardware:
     """Return the hardware of a file, which is read again once it has changed, as a user's own does."""
-    found = path.stat()
-    return _read(path, found.st_size, found.st_mtime_ns)
+    return _read(path, FileState.of(path))
 
 
 @lru_cache(maxsize=256)
-def _read(path: Path, size: int, changed_ns: int) -> Hardware:
+def _read(path: Path, state: FileState | None) -> Hardware:
     return _parse(path)
 
 

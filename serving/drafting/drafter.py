@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from device_model.specs.file_state import FileState
 from device_model.step import DraftShape, IntArray
 from serving.drafting.attention import KeyValues, PassTokens
 from serving.drafting.forward import Pool, forward, logits
 from serving.drafting.schemes import ELASTIC, QUANT, RANDOM
 from serving.drafting.tree import DraftTree
-from serving.drafting.weights import Floats, Weights, in_four_bits, in_int8, in_slices, load
+from serving.drafting.weights import Floats, Weights, in_four_bits, in_int8, in_slices, load, weights_files
 from serving.usage_error import UsageError
 
 DRAFTED_AS: dict[str, Callable[[Floats], Floats]] = {ELASTIC: in_slices, RANDOM: in_slices, QUANT: in_four_bits}
@@ -110,10 +111,15 @@ class Drafter:
         return routes, accepted
 
 
-@lru_cache(maxsize=4)
 def drafter(token_model: str, scheme: str) -> Drafter:
-    """Load the drafter of a token model and a scheme, once for all devices. Raise UsageError for a model of another
-    family, or with weights that don't fall into the groups that are quantised."""
+    """Load the drafter of a token model and a scheme, once for all devices, and again once its weights have changed.
+    Raise UsageError for a model of another family, or with weights that don't fall into the groups that are
+    quantised."""
+    return _drafter(token_model, scheme, tuple(map(FileState.of, weights_files(Path(token_model)))))
+
+
+@lru_cache(maxsize=4)
+def _drafter(token_model: str, scheme: str, states: tuple[FileState | None, ...]) -> Drafter:
     weights = load(Path(token_model))
     try:
         return Drafter(weights.with_matrices(in_int8), weights.with_matrices(DRAFTED_AS[scheme]))

@@ -67,13 +67,18 @@ def check(folder: Path) -> dict[str, Any]:
     return config
 
 
+def weights_files(folder: Path) -> list[Path]:
+    """Return the files of a checkpoint's weights."""
+    return sorted(folder.glob("*.safetensors"))
+
+
 def load(folder: Path) -> Weights:
     """Load the checkpoint in `folder`. Raise UsageError if it is no Qwen3-MoE's, or has no weights."""
     config = check(folder)
     try:
         found = {
             name.removeprefix("model."): _array(each)
-            for path in sorted(folder.glob("*.safetensors"))
+            for path in weights_files(folder)
             for name, each in deserialize(path.read_bytes())  # type: ignore[no-untyped-call]  # it has no stubs
         }
         shape, embedding = WeightsShape.of(config), found["embed_tokens.weight"]

@@ -4,7 +4,6 @@ Whatever is wrong with new files, the old ones stay in use, and the log says so 
 looks at the files' times, which takes some ten microseconds.
 """
 
-import contextlib
 import logging
 import os
 import ssl
@@ -18,6 +17,7 @@ from typing import Any
 
 import grpc
 
+from device_model.specs.file_state import FileState
 from serving.scenario.listen_options import ListenOptions
 from serving.scenario.scenario_error import ScenarioError
 
@@ -47,7 +47,7 @@ class Files:
 
     def stamps(self) -> Stamps:
         """Return stamps that change with the files; None for a missing one."""
-        return tuple(map(_stamp, (self.tls_cert, self.tls_key, self.tls_client_ca)))
+        return tuple(map(FileState.of, (self.tls_cert, self.tls_key, self.tls_client_ca)))
 
     def read(self, option: str) -> bytes:
         """Return the bytes of a file. Raise `Unusable`."""
@@ -212,13 +212,6 @@ class CurrentContext(ssl.SSLContext):
 
 def _is_waiting(side: ssl.SSLObject | None) -> bool:
     return side is not None and not getattr(side, "greeted", False)
-
-
-def _stamp(name: str) -> tuple[int, ...] | None:
-    with contextlib.suppress(OSError):
-        about = os.stat(name)
-        return about.st_mtime_ns, about.st_size, about.st_ino, about.st_dev
-    return None
 
 
 def _check_certificates(pem: bytes, option: str) -> None:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from device_model.experts.residency import BoolArray, CheckedRoutes, check
 from device_model.experts.route_map import RouteMap, Routers
 from device_model.load import load_model
+from device_model.specs.file_state import FileState
 from device_model.step import IntArray
 from serving.device.routed_pricing import TracedDevice
 from serving.process.output_folder import whole_file
@@ -131,9 +132,9 @@ class RecordedRoutes:
     def __init__(self, trace: TracedDevice) -> None:
         """Raise UsageError if the token model has no recording."""
         model = load_model(trace.model)
-        self._routes, self._tape = _as_target(
-            trace.token_model, Routers(model.expert_layers, model.experts, model.top_k)
-        )
+        target = Routers(model.expert_layers, model.experts, model.top_k)
+        state = FileState.of(Path(trace.token_model) / FILE)
+        self._routes, self._tape = _as_target(trace.token_model, state, target)
         # What is read, one behind the other: the whole tape, and the answers on it.
         self._reel = np.concatenate([np.arange(len(self._tape.routes)), self._tape.answers])
 
@@ -180,14 +181,19 @@ class RecordedRoutes:
         return len(self._tape.routes) + start, length
 
 
-@lru_cache(maxsize=4)
 def tape_of(token_model: str) -> Tape:
-    """Return a token model's recording, read once. Raise UsageError if it has none."""
+    """Return a token model's recording, read once, and again once its file has changed. Raise UsageError if it has
+    none."""
+    return _tape(token_model, FileState.of(Path(token_model) / FILE))
+
+
+@lru_cache(maxsize=4)
+def _tape(token_model: str, state: FileState | None) -> Tape:
     return read(Path(token_model) / FILE, format_of(token_model).routers)
 
 
 @lru_cache(maxsize=4)
-def _as_target(token_model: str, target: Routers) -> tuple[CheckedRoutes, Tape]:
+def _as_target(token_model: str, state: FileState | None, target: Routers) -> tuple[CheckedRoutes, Tape]:
     """Return a recording's routes as those of the emulated model, made once for all devices, and the recording."""
     tape = tape_of(token_model)
     routes = RouteMap(format_of(token_model).routers, target)(tape.routes.astype(np.int64))

@@ -8,7 +8,7 @@ from device_model.step import IntArray
 from serving.device.device_spec import Followed
 from serving.device.routed_pricing import TracedDevice
 from serving.drafting.attention import KeyValues
-from serving.drafting.drafter import DraftContext, drafter
+from serving.drafting.drafter import DraftContext, Drafter, drafter
 from serving.simulation.recorded_routes import RecordedRoutes, tape_of
 from serving.types import Batch
 
@@ -21,8 +21,8 @@ class RecordedTexts:
     it reads, and what followed there."""
 
     def __init__(self, trace: TracedDevice, routes: RecordedRoutes) -> None:
-        self._trace, self._routes = trace, routes
-        self._tape = tape_of(trace.token_model)
+        self._routes = routes
+        self._tape, self._drafter = tape_of(trace.token_model), drafter(trace.token_model, trace.draft)
 
     def contexts(self, batch: Batch, context: IntArray, which: list[int]) -> list[DraftContext | None]:
         """Return what sequences say; all of it is known."""
@@ -33,8 +33,9 @@ class RecordedTexts:
         ids, ends = self._tape.ids, self._tape.ends
         request = int(np.searchsorted(ends, at, side="right"))
         start = int(ends[request - 1]) if request else 0
-        kv = _read(self._trace.token_model, self._trace.draft, request)
-        return DraftContext(kv.upto(at - start), int(ids[at]), ids[at + 1 : ends[request]].tolist())
+        said = ids[start : ends[request]].tolist()
+        kv = _read(self._drafter, tuple(said))
+        return DraftContext(kv.upto(at - start), said[at - start], said[at - start + 1 :])
 
 
 def recorded(trace: TracedDevice) -> Followed:
@@ -44,8 +45,6 @@ def recorded(trace: TracedDevice) -> Followed:
 
 
 @lru_cache(maxsize=KEPT)
-def _read(token_model: str, scheme: str, request: int) -> KeyValues:
-    """Return the keys and values of a recorded request."""
-    tape = tape_of(token_model)
-    start = int(tape.ends[request - 1]) if request else 0
-    return drafter(token_model, scheme).read(tape.ids[start : tape.ends[request]].tolist())
+def _read(drafter: Drafter, ids: tuple[int, ...]) -> KeyValues:
+    """Return the keys and values of a recorded request's tokens."""
+    return drafter.read(list(ids))

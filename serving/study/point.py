@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from device_model.specs.file_state import FileState
 from device_model.specs.hardware_file import is_file
 from device_model.specs.spec import DeviceError
 from serving.device.device_spec import USAGE
@@ -147,7 +148,7 @@ def _files(point: Point) -> bytes:
     paths += [token_model / name for name in OF_TOKEN_MODEL]
     paths += sorted(token_model.glob(WEIGHTS)) if point.scenario_keys.get("acceptance") == EXECUTED else []
     paths += _hardware_files(point)
-    return b"".join(_state(path, path.stat().st_size, path.stat().st_mtime_ns) for path in paths if path.is_file())
+    return b"".join(_hash(path, FileState.of(path)) for path in paths if path.is_file())
 
 
 def _hardware_files(point: Point) -> list[Path]:
@@ -171,8 +172,8 @@ def _api_keys(point: Point) -> bytes:
 
 
 @cache
-def _state(path: Path, size: int, changed_ns: int) -> bytes:
-    """Return the hash of a file of that size, changed last at that instant."""
+def _hash(path: Path, state: FileState | None) -> bytes:
+    """Return the hash of a file in that state."""
     return hashlib.sha256(path.read_bytes()).digest()
 
 

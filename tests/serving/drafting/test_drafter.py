@@ -33,6 +33,14 @@ def bundled() -> tuple[Drafter, Elastic, list[list[int]]]:
     return drafter(str(BUNDLED_MODEL), "elastic"), Elastic(lab_weights.load(BUNDLED_MODEL)), asked
 
 
+def test_a_drafter_is_loaded_once_and_again_once_its_weights_have_changed(tmp_path):
+    reference(3).float().save_pretrained(tmp_path)
+    first = drafter(str(tmp_path), "elastic")
+    assert drafter(str(tmp_path), "elastic") is first
+    reference(4).float().save_pretrained(tmp_path)
+    assert (drafter(str(tmp_path), "elastic").target.embedding != first.target.embedding).any()
+
+
 def test_a_pass_is_that_of_the_lab_free_and_confined_to_a_pool(tmp_path):
     reference(3).float().save_pretrained(tmp_path)
     ours, theirs = load(tmp_path), lab_weights.load(tmp_path)

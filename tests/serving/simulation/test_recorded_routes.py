@@ -1,5 +1,6 @@
 """Are recorded routes read as they were chosen, and does a device follow them?"""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from device_model.experts.route_map import RouteMap, Routers
 from serving.device.routed_pricing import TracedDevice
 from serving.device.traced_pricing import TracePricer
 from serving.scenario.scenario import BUNDLED_MODEL
-from serving.simulation.recorded_routes import FILE, RecordedRoutes, TapedRequest, read, record
+from serving.simulation.recorded_routes import FILE, RecordedRoutes, TapedRequest, read, record, tape_of
 from serving.token_model.route_format import format_of
 from serving.types import Batch
 from serving.usage_error import UsageError
@@ -46,6 +47,17 @@ def test_a_recording_is_read_as_it_was_made(tmp_path: Path) -> None:
     assert (found.routes == TAPE.routes[[0, 1, 2, 3, 4, 7, 8, 5, 6]]).all()
     assert found.answers.tolist() == [3, 4, 6, 8]
     assert found.answer_places == {"cs": (0, 3), "legal": (3, 1), "": (0, 4)}
+
+
+def test_a_recording_is_read_once_and_again_once_its_file_has_changed(tmp_path: Path) -> None:
+    shutil.copy(BUNDLED_MODEL / "config.json", tmp_path)
+    record([taped("cs", 0, 5, prompt=3)], tmp_path / FILE)
+    trace, one = TRACE._replace(token_model=str(tmp_path)), batch([(0, "cs", 0, 1)])
+    assert tape_of(str(tmp_path)) is tape_of(str(tmp_path))
+    assert RecordedRoutes(trace).places(one, np.array([0])).tolist() == [3]
+    record([taped("cs", 0, 3)], tmp_path / FILE)
+    assert tape_of(str(tmp_path)).ids.tolist() == [0, 1, 2]
+    assert RecordedRoutes(trace).places(one, np.array([0])).tolist() == [1]
 
 
 def test_there_are_routes_of_each_topic() -> None:
