@@ -48,7 +48,7 @@ def page(results: Results) -> str:
     sections = {
         "title": escape(results.study.title),
         "asked": escape(view.asked),
-        "failed": _failed(results),
+        "failed": _interrupted(results) + _failed(results),
         "answer": "\n".join([_said(results) + view.answer, *map(paragraph, [*_prices(results), *caveats(results)])]),
         "figures": "\n".join(figure(picture) for picture in _pictures(view)),
         "points": _points(view),
@@ -79,6 +79,14 @@ def _pictures(view: AnswerView) -> Iterator[Picture]:
         experts_picture(view, chosen),
     )
     return (picture for picture in found if picture)
+
+
+def _interrupted(results: Results) -> str:
+    """Return as HTML that the points are not all, placed where nobody overlooks it."""
+    if results.complete:
+        return ""
+    told = f"It was interrupted after {len(results.findings)} points; run again, it makes the rest."
+    return f'<section class="failed">{paragraph(told)}</section>'
 
 
 def _failed(results: Results) -> str:

@@ -247,9 +247,11 @@ def test_ctrl_c_returns_what_is_done(folder: Path, monkeypatch: pytest.MonkeyPat
     finally:
         signal.signal(signal.SIGINT, heeded)
     assert not found.complete and 2 <= len(found.rows) < 6
+    assert f"interrupted after {len(found.rows)} points" in found.report.read_text(encoding="utf-8")
     assert len(found.columns["load"]) == len(found.rows)
     again = study(asked)
     assert again.complete and len(again.rows) == 6 and all(row in again.rows for row in found.rows)
+    assert "interrupted after" not in again.report.read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
