@@ -42,16 +42,17 @@ class Call:
     `headers` are HTTP's, or gRPC's metadata, with names in lower case. `body` holds our own fields of the request's
     body. `answer` are headers for the response, `counted` the tokens that rate limits charged, and `admitted` its
     requests that are admitted, by vLLM's id, as `choices` are the sequences of those that have begun, and
-    `internal_ids` what vLLM calls these inside: other calls' may have the same ids, which clients choose. `at_end` is
-    called when the task that serves the call ends. `route` is the path, or the full gRPC method; `status` the answer's
-    status as HTTP (a number) or gRPC (a name) says it, where we have seen it: of gRPC only failures. `refusal` is the
-    reason of a refusal, if there was one; it is `answered` once the task has ended that serves it, though text may
-    still be made for it, in the background. `wire` writes to the connection past the application, where that is
-    possible. `rounds` are the first ones of its beam searches. `judging` are judgements of its requests, by the same
-    ids, that come from another process: nothing is answered before they are there. `recorded` tells whether the text
-    was recorded before (None: undecided), `needs_model` that it can't be; so it is until the request's fields have been
-    read. Devices could see its arrival from `posted_s` on (None: from when their schedulers had its requests). `number`
-    is its name in an engine core of another process, until that has been told of its end (0: it has none there).
+    `internal_ids` what vLLM calls these inside: other calls' may have the same ids, which clients choose. `at_end`
+    is called when the task that serves the call ends. `route` is the path, or the full gRPC method; `status` the
+    answer's status as HTTP (a number) or gRPC (a name) says it, where we have seen it: of gRPC only failures.
+    `refusal` is the reason of a refusal, if there was one; it is `answered` once the task has ended that serves it,
+    though text may still be made for it, in the background. `wire` writes to the connection past the application,
+    where that is possible. `rounds` are the first ones of its beam searches. `judging` are judgements of its
+    requests, by the same ids, that come from another process: nothing is answered before they are there. `recorded`
+    tells whether the text was recorded before (None: undecided), `needs_model` that it can't be; so it is until the
+    request's fields have been read, as `prompts` are one. Devices could see its arrival from `posted_s` on (None:
+    from when their schedulers had its requests). `number` is its name in an engine core of another process, until
+    that has been told of its end (0: it has none there).
     """
 
     arrival_s: float
@@ -66,6 +67,7 @@ class Call:
     wire: "Wire | None" = None
     recorded: bool | None = None
     needs_model: bool = True
+    prompts: int = 1
     judging: dict[str, "asyncio.Future[None]"] = field(default_factory=dict)
     counted: int = 0
     number: int = 0

@@ -6,7 +6,7 @@ from typing import Any
 from serving.admission.request_options import options_in
 from serving.api.tool_choice import choose_tool
 from serving.call import current_call
-from serving.edge.text_choice import asks_model
+from serving.edge.text_choice import asks_model, prompts_of
 
 
 class BodyOptions:
@@ -50,4 +50,4 @@ def read_options(request: Any) -> None:
         said["priority"] = request.priority
     if call := current_call():
         call.body = said or call.body
-        call.needs_model = asks_model(request)
+        call.needs_model, call.prompts = asks_model(request), prompts_of(request)

@@ -33,7 +33,7 @@ from serving.edge.operations.gate import Gate
 from serving.edge.operations.utility_calls import UtilityCalls
 from serving.edge.refusals import SOONEST_S, GivenUp, Overflow, exception_of
 from serving.edge.request_bounds import check_text_alone
-from serving.edge.text_choice import TextChoice, next_stream_of, rate_of
+from serving.edge.text_choice import TextChoice, TextNeeds, next_stream_of, rate_of
 from serving.flight import Flight, Sink
 from serving.recordings.answers import Answers
 from serving.recordings.source_load import SourceLoad
@@ -185,7 +185,7 @@ class EmulatedCore(UtilityCalls):
         if call := current_call():
             if refusal := self.judge(call, id, asked, params.extra_args or {}, priority):
                 raise exception_of(refusal, self.clock.speed)
-            self._text.choose(params, self._dispatcher.sources.cost)
+            self._text.choose(params, self._dispatcher.sources.cost, call.prompts * asked.n)
 
     def judge(
         self, call: Call, id: str, asked: AdmissionRequest, extra_args: Mapping[str, Any], priority: int
@@ -211,9 +211,9 @@ class EmulatedCore(UtilityCalls):
             call.retry_after_s, call.refusal = error.retry_after_s, error
         return refusal
 
-    def choose_text_for(self, call: Call, needs_model: bool, by_chance: bool, least_tokens: int) -> bool:
+    def choose_text_for(self, call: Call, needs: TextNeeds) -> bool:
         """Tell whether a call of another process's edge gets recorded text, which is decided once."""
-        return self._text.choose_for(call, needs_model, by_chance, least_tokens, self._dispatcher.sources.cost)
+        return self._text.choose_for(call, needs, self._dispatcher.sources.cost)
 
     def check_places(self, n: int) -> None:
         """Raise `Overflow` or `Invalid` if the queue has no room for `n` sequences more."""

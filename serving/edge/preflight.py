@@ -11,12 +11,12 @@ from serving.device.fleet_limits import check_faults, context_held, load_fleet
 from serving.edge.front_ends.rust_front_end import find_binary
 from serving.edge.observation import ObservationOptions
 from serving.recordings.answers import Answers
-from serving.recordings.recording import FILE, Recording, read
+from serving.recordings.recording import FILE, TOKENIZERS, Recording, read
 from serving.scenario.scenario import AUTO_TEXT, RUST_FRONT_END, VLLM_TEXT, Scenario, ScenarioError
 from serving.security.access import Access
 from serving.security.api_keys import forget
 from serving.security.tls import Tls
-from serving.token_model.config_file import config_file, context_of
+from serving.token_model.config_file import context_of, folder_with
 from serving.token_model.route_format import format_of
 from serving.token_source.front_end_options import check_front_end_options
 from serving.usage_error import UsageError
@@ -89,7 +89,7 @@ def answers_of(scenario: Scenario) -> Answers | None:
     path = Path(scenario.recording) if scenario.recording else beside
     if scenario.text == VLLM_TEXT or (scenario.text == AUTO_TEXT and not scenario.recording and not beside.is_file()):
         return None
-    folder = config_file(scenario.token_model).parent
+    folder = folder_with(scenario.token_model, TOKENIZERS)
     recording = read(path, folder)
     traced = scenario.residency == "trace"
     return Answers(with_routes(recording, path, scenario.token_model) if traced else recording, routed=traced)

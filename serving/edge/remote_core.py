@@ -44,7 +44,7 @@ from serving.edge.intake import Intake
 from serving.edge.operations.utility_calls import RefusedCalls
 from serving.edge.refusals import SOONEST_S, Overflow, exception_of
 from serving.edge.request_bounds import check_integers, check_text_alone
-from serving.edge.text_choice import least_tokens, needs_model
+from serving.edge.text_choice import TextNeeds, least_tokens, needs_model
 from serving.scenario.fleet import MOST_DEVICES
 from serving.types import DroppedMessages, Release
 
@@ -112,9 +112,12 @@ class RemoteCore(RefusedCalls):
             asked,
             priority,
             params.extra_args or {},
-            call.needs_model or needs_model(params),
-            params.temperature > 0,
-            min(least_tokens(params), asked.max_tokens),
+            TextNeeds(
+                call.needs_model or needs_model(params),
+                params.temperature > 0,
+                min(least_tokens(params), asked.max_tokens),
+                call.prompts * asked.n,
+            ),
             call.posted_s,
         )
         task = call.judging[id] = asyncio.create_task(self._judge(call, message))

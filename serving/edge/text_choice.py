@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from vllm import SamplingParams
 
@@ -12,7 +12,7 @@ from serving.flight import Flight
 from serving.recordings.answers import AnswerLimits, Answers
 from serving.recordings.source_load import SourceLoad
 from serving.scenario.scenario import AUTO_TEXT, RECORDED_TEXT, VLLM_TEXT
-from serving.types import NEVER, Chunk, Request, StepRecord
+from serving.types import NEVER, Chunk, Count, Request, StepRecord
 
 HEADER = "x-foreserve-text"
 # Whoever says how many tokens there are to be measures when they come, and a prompt that is cached halves the lead.
@@ -39,6 +39,16 @@ NEUTRAL = {
 }
 
 
+class TextNeeds(NamedTuple):
+    """What a request asks of its text: that the `model` makes it now, or that it is sampled `by_chance` at least; how
+    many tokens an answer has at the `least`, and how many `streams` its call begins together."""
+
+    model: bool
+    by_chance: bool
+    least: Count = 0
+    streams: Count = 1
+
+
 class TextChoice(EdgeObserver):
     """Chooses for each call at its admission, by the source's number of streams and whether it keeps up."""
 
@@ -47,32 +57,30 @@ class TextChoice(EdgeObserver):
         self._text, self._answers, self._load = text, answers, load
         self._device: dict[str, int] = {}
 
-    def choose(self, params: SamplingParams, cost: tuple[float, float] | None) -> bool:
-        """Decide, and record in the call, whether its text is recorded; return that. `cost`: the fit of the source's
-        step times, if it has reported one."""
+    def choose(self, params: SamplingParams, cost: tuple[float, float] | None, streams: int = 1) -> bool:
+        """Decide, and record in the call, which begins so many `streams`, whether its text is recorded; return that.
+        `cost`: the fit of the source's step times, if it has reported one."""
         needs = needs_model(params)
         if (call := current_call()) is None:
             # Of a front end that is not ours: whether it needs the model (tools, echo) is known there alone.
             return self._text == RECORDED_TEXT and self._answers is not None and not needs
-        return self.choose_for(call, needs, params.temperature > 0, least_tokens(params), cost)
+        return self.choose_for(call, TextNeeds(needs, params.temperature > 0, least_tokens(params), streams), cost)
 
-    def choose_for(
-        self, call: Call, needs: bool, by_chance: bool, least: int, cost: tuple[float, float] | None
-    ) -> bool:
-        """Decide as `choose` does, for a call whose requests need the model, or not, are sampled `by_chance`, or
-        greedily, and have `least` tokens at least."""
+    def choose_for(self, call: Call, needs: TextNeeds, cost: tuple[float, float] | None) -> bool:
+        """Decide as `choose` does, by what a call's first request asks of its text."""
         if call.recorded is None:
-            may_be = self._answers is not None and not call.needs_model and not needs
+            may_be = self._answers is not None and not call.needs_model and not needs.model
             # What is chosen without chance is the same each time: text of two sources would not be.
-            auto = self._text == AUTO_TEXT and by_chance
-            call.recorded = may_be and (self._text == RECORDED_TEXT or (auto and self._is_behind(least, cost)))
+            auto = self._text == AUTO_TEXT and needs.by_chance
+            call.recorded = may_be and (self._text == RECORDED_TEXT or (auto and self._is_behind(needs, cost)))
             call.answer[HEADER] = RECORDED_TEXT if call.recorded else VLLM_TEXT
         return call.recorded
 
-    def _is_behind(self, least: int, cost: tuple[float, float] | None) -> bool:
+    def _is_behind(self, needs: TextNeeds, cost: tuple[float, float] | None) -> bool:
         self._load.learn(*(cost or ()))
         assert self._answers is not None
-        return self._load.behind(time.monotonic(), max(MARGIN * least, self._answers.usual_tokens // MARGIN))
+        tokens = max(MARGIN * needs.least, self._answers.usual_tokens // MARGIN)
+        return self._load.behind(time.monotonic(), tokens, needs.streams)
 
     def answer(self, request: Request, params: SamplingParams) -> list[Chunk]:
         """Return the whole recorded text of a request for which `choose` returned True."""
@@ -131,6 +139,13 @@ def next_stream_of(
 def rate_of(tokens_per_s: Callable[[int, int], float], speed: float) -> Callable[[int, int], float]:
     """Return `tokens_per_s`, by device and streams, in tokens per real second."""
     return lambda device, streams: speed * tokens_per_s(device, streams)
+
+
+def prompts_of(request: Any) -> int:
+    """Return the number of prompts of a request to vLLM's servers: completions may have a list of them, as texts or as
+    lists of tokens."""
+    prompt = getattr(request, "prompt", None)
+    return len(prompt) if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int) else 1
 
 
 def asks_model(request: Any) -> bool:

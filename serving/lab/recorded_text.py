@@ -7,8 +7,8 @@ import msgspec
 
 from serving.lab.corpus import corpus
 from serving.process.output_folder import make_place
-from serving.recordings.recording import RecordedAnswer, tokenizer_of, write
-from serving.token_model.config_file import config_file
+from serving.recordings.recording import TOKENIZERS, RecordedAnswer, tokenizer_of, write
+from serving.token_model.config_file import folder_with
 from serving.token_model.route_format import is_routed
 from serving.token_source.route_profile import answers
 from serving.topics.names import NAMES, TOPICS, unknown_topic
@@ -34,7 +34,7 @@ class PromptLine(msgspec.Struct, forbid_unknown_fields=True):
 def record(token_model: str, asked: Asked, out: Path) -> int:
     """Ask, and write what was answered to `out`. Raise UsageError."""
     make_place("--out", out)
-    digest = tokenizer_of(config_file(token_model).parent)
+    digest = tokenizer_of(folder_with(token_model, TOKENIZERS))
     prompts = [*of_corpus(asked)] if asked.file is None else of_file(asked.file)
     routed = is_routed(token_model)
     found = [

@@ -96,7 +96,7 @@ def vocabulary_of(folder: Path) -> int | None:
 
 def write(path: Path, answers: Sequence[RecordedAnswer], tokenizer: str) -> None:
     """Write a recording; `tokenizer` is the digest of the tokenizer that the tokens are of. Raise UsageError if it
-    cannot be written."""
+    cannot be written, UnfitArrays if an answer has not as many routes as tokens."""
     topics = tuple(dict.fromkeys(answer.topic for answer in answers))
     tokens = np.concatenate([np.asarray(answer.tokens, dtype=np.uint32) for answer in answers])
     routes = [answer.routes for answer in answers if answer.routes is not None]
@@ -109,6 +109,7 @@ def write(path: Path, answers: Sequence[RecordedAnswer], tokenizer: str) -> None
     if len(routes) == len(answers):
         experts = np.concatenate(routes)
         arrays["routes"] = experts.astype(np.uint8 if experts.max() < 256 else np.uint16)
+    Recording(**{"routes": None, **arrays}, topics=topics)
     header = {"version": VERSION, "topics": topics, "tokenizer": tokenizer}
     with whole_file(path) as file:
         np.savez_compressed(file, header=np.array(json.dumps(header)), **arrays)

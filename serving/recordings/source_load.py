@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection
+from heapq import heapify, heapreplace
 
 # Share of the source's time: beyond it a slow step, or a long prompt, leaves devices without tokens.
 MOST = 0.6
@@ -49,21 +50,31 @@ class SourceLoad:
         """Record a token that came too late, at a real instant."""
         self._behind_until_s = now_s + BEHIND_S
 
-    def behind(self, now_s: float, tokens: int) -> bool:
-        """Tell whether the sources are behind at a real instant, or would be with one more stream of so many tokens.
+    def behind(self, now_s: float, tokens: int, more: int = 1) -> bool:
+        """Tell whether the sources are behind at a real instant, or would be with so many `more` streams, which come
+        together, of so many tokens each.
 
-        Idle ones are not, whatever was before. There the stream has a source for itself, and no prompt of another comes
-        between its steps: it is in time if its last token is. Where no source is up, nothing is.
+        Idle ones are not, whatever was before. There a single stream has a source for itself, and no prompt of another
+        comes between its steps: it is in time if its last token is. Where no source is up, nothing is.
         """
         if not (sources := self._sources()):
             return True
         if not self._streams.total():
             first_s, rate = self._next_stream()
-            return tokens * (self._step_s + self._each_s - 1 / rate) > first_s if rate else True
-        if now_s < self._behind_until_s:
-            return True
-        idlest = sorted(self._devices(), key=lambda device: self._streams[device])[:1]
-        return self._share(self._streams + Counter(idlest), sources) > MOST
+            of_source = -(-more // sources)
+            if not rate or tokens * (self._step_s + of_source * self._each_s - 1 / rate) > first_s:
+                return True
+            return more > 1 and self._share(self._with(more), sources) > MOST
+        return now_s < self._behind_until_s or self._share(self._with(more), sources) > MOST
+
+    def _with(self, more: int) -> Counter[int]:
+        """Return the streams by device with so many more, each on the one that has fewest by then."""
+        fewest = [(self._streams[device], device) for device in self._devices()]
+        heapify(fewest)
+        for _ in range(more if fewest else 0):
+            count, device = fewest[0]
+            heapreplace(fewest, (count + 1, device))
+        return self._streams | Counter({device: count for count, device in fewest})
 
     def _share(self, streams: Counter[int], sources: int) -> float:
         """Return the share of its time that each of so many sources needs for these streams by device."""

@@ -1,8 +1,10 @@
 """The `config.json` of a token model, in a folder or of the hub."""
 
+import contextlib
 import json
 import os
 import socket
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -27,15 +29,33 @@ def config_file(token_model: str) -> Path:
     """Return the `config.json` of a model in a folder, or of the hub. Raise UsageError if there is no such model."""
     if Path(token_model).is_dir():
         return Path(token_model) / "config.json"
-    from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
     try:
-        return Path(hf_hub_download(token_model, "config.json", local_files_only=not hub_found()))
+        return _of_hub(token_model, "config.json")
     except LocalEntryNotFoundError as error:
         raise _refused(token_model, f"its cache does not have it, and {hub()} does not answer") from error
     except (OSError, ValueError) as error:
         raise _refused(token_model, error) from error
+
+
+def folder_with(token_model: str, names: Sequence[str]) -> Path:
+    """Return the folder of a model, in which the first of some files is that it has, fetched from the hub if need be.
+    Raise UsageError if there is no such model; it may have none of the files."""
+    folder = config_file(token_model).parent
+    if Path(token_model).is_dir() or any((folder / name).is_file() for name in names):
+        return folder
+    for name in names:
+        # In a repository without a file the next one is looked for; where the hub doesn't answer there is none.
+        with contextlib.suppress(OSError, ValueError):
+            return _of_hub(token_model, name).parent
+    return folder
+
+
+def _of_hub(token_model: str, name: str) -> Path:
+    from huggingface_hub import hf_hub_download
+
+    return Path(hf_hub_download(token_model, name, local_files_only=not hub_found()))
 
 
 def _refused(token_model: str, why: object) -> UsageError:
@@ -54,7 +74,7 @@ def hub() -> str:
 @cache
 def hub_found() -> bool:
     """Tell whether the hub can be reached: where it can't, its own client goes on trying for half a minute."""
-    if getproxies():
+    if getproxies().keys() & {"http", "https", "all"}:
         return True
     address = urlsplit(hub())
     port = address.port or (443 if address.scheme == "https" else 80)

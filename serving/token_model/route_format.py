@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from device_model.experts.route_map import Routers
 from device_model.specs.hf_config import read_config
+from device_model.specs.spec import SpecError
 from device_model.step import IntArray
 from serving.token_model.config_file import config_file
 from serving.usage_error import UsageError
@@ -50,7 +51,10 @@ def is_routed(token_model: str) -> bool:
 
 def format_of(token_model: str) -> RouteFormat:
     """Return the format of a token model. Raise UsageError if it has no experts, or its family is not known."""
-    figures = {key: figure.value for key, figure in read_config(config_file(token_model)).items()}
+    try:
+        figures = {key: figure.value for key, figure in read_config(config_file(token_model)).items()}
+    except SpecError as error:
+        raise UsageError(f"Of {token_model} it isn't known how it routes. {error}", "token_model") from error
     if not figures.get("experts"):
         raise UsageError(f"{token_model} has no experts; allowed for traced residency is a token model that routes.")
     layers = figures["layers"] - figures.get("dense_layers", 0)

@@ -9,10 +9,13 @@ import numpy as np
 
 from device_model.step import IntArray
 from serving.process.run_folder import run_folder
+from serving.token_model.config_file import context_of
 from serving.token_model.route_format import format_of
 from serving.token_source.vllm_args import SECOND_RUNNER, on_cpu, prepare_environment
+from serving.usage_error import UsageError
 
 CONTEXT = 2048
+"""Tokens of a prompt and its answer that vLLM makes room for, unless more are asked for."""
 
 
 class RouteProfile(NamedTuple):
@@ -48,7 +51,10 @@ def profile(token_model: str, asked: Sequence[tuple[str, str]], max_tokens: int,
 def answers(
     token_model: str, asked: Sequence[tuple[str, str]], max_tokens: int, seed: int, routed: bool
 ) -> list[RouteProfile]:
-    """Answer prompts like `profile`, with routes only if `routed`; otherwise the routes are empty [0, 0, 0]."""
+    """Answer prompts like `profile`, with routes only if `routed`; otherwise the routes are empty [0, 0, 0].
+
+    Raise UsageError for a model without a chat template, and for a prompt that has no room in its context.
+    """
     if routed and not on_cpu():
         os.environ[SECOND_RUNNER] = "1"
     prepare_environment(token_model)
@@ -65,11 +71,13 @@ def _answered(
 
     meet_in(folder)
     engine = (_routing() if routed else {}) | (_on_cpu() if on_cpu() else {})
-    llm = LLM(token_model, max_model_len=CONTEXT, use_tqdm_on_load=False, **engine)
+    chats = [[{"role": "user", "content": prompt}] for _, prompt in asked]
+    context = _context(token_model, chats, max_tokens)
+    llm = LLM(token_model, max_model_len=context, use_tqdm_on_load=False, **engine)
     params = [llm.get_default_sampling_params() for _ in asked]
     for index, each in enumerate(params):
         each.max_tokens, each.seed = max_tokens, seed + index
-    outputs = llm.chat([[{"role": "user", "content": prompt}] for _, prompt in asked], params, use_tqdm=False)
+    outputs = llm.chat(chats, params, use_tqdm=False)
     found = []
     for (topic, prompt), answer in zip(asked, outputs, strict=True):
         output = answer.outputs[0]
@@ -77,6 +85,23 @@ def _answered(
         tokens, finished = list(output.token_ids), output.finish_reason == "stop"
         found.append(RouteProfile(topic, prompt, output.text, routes, list(answer.prompt_token_ids), tokens, finished))
     return found
+
+
+def _context(token_model: str, chats: list[list[dict[str, str]]], max_tokens: int) -> int:
+    """Return the tokens that vLLM is to make room for: as many as the longest prompt and its answer may take, if the
+    model takes them."""
+    from transformers import AutoTokenizer
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(token_model)
+        read = tokenizer.apply_chat_template(chats, add_generation_prompt=True, return_dict=False)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{token_model} can't be asked, as it has no chat template to ask by ({error}).") from error
+    lengths, most = list(map(len, read)), context_of(token_model)
+    if max(lengths) >= most:
+        at = next(i for i, length in enumerate(lengths) if length >= most)
+        raise UsageError(f"Prompt {at + 1} has {lengths[at]} tokens; {token_model} takes {most}, with the answer.")
+    return min(most, max(CONTEXT, max(lengths) + max_tokens))
 
 
 def _on_cpu() -> dict[str, Any]:

@@ -65,9 +65,12 @@ class RunAheadScheduler(Scheduler):  # type: ignore[misc]
 
     def update_from_output(self, scheduler_output: SchedulerOutput, model_runner_output: ModelRunnerOutput) -> Any:
         """Return vLLM's outputs, with the routes of all tokens since a request's last output if the worker has them."""
+        resumed = scheduler_output.scheduled_cached_reqs.resumed_req_ids
+        told = {id for id in resumed if self.requests[id].num_output_tokens}
         outputs = super().update_from_output(scheduler_output, model_runner_output)
         for id, cut in getattr(model_runner_output, ROUTES, {}).items():
-            self._routes[id].append(cut)
+            # Who was preempted computes all of its tokens again, whose routes went out with its earlier outputs.
+            self._routes[id].append(cut[-1:] if id in told else cut)
         if not self._routes:
             return outputs
         for output in (output for core in outputs.values() for output in core.outputs):

@@ -11,6 +11,7 @@ import msgspec
 from serving.admission_request import AdmissionRequest
 from serving.cluster.streams.sockets import Address
 from serving.edge.delivery.token_order import LastTokens
+from serving.edge.text_choice import TextNeeds
 from serving.refusals import Refusal
 from serving.types import Count
 
@@ -27,8 +28,7 @@ class AdmissionCall(msgspec.Struct, array_like=True, frozen=True):
     """A request of a call asks to be admitted: `id` is vLLM's, `call` the number of the call at its edge, from which
     `route`, `arrival_s`, `posted_s`, `headers` and `body` are (see `Call`).
 
-    Of what is `asked` the options are not read yet. `needs_model` tells that its text can't be recorded, `by_chance`
-    that it is sampled, `least_tokens` how many tokens its answer has at least.
+    Of what is `asked` the options are not read yet. `text` is what it asks of its text.
     """
 
     call: Count
@@ -40,9 +40,7 @@ class AdmissionCall(msgspec.Struct, array_like=True, frozen=True):
     asked: AdmissionRequest
     priority: int
     extra_args: dict[str, Any]
-    needs_model: bool
-    by_chance: bool
-    least_tokens: Count
+    text: TextNeeds
     posted_s: float | None = None
 
 

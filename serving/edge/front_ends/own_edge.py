@@ -177,8 +177,8 @@ class OwnEdge(FrontEnd):
 
     def _begin(self, message: AdmissionCall) -> Call:
         """Begin a call, as it arrived at the edge."""
-        headers, needs_model = message.headers, message.needs_model
-        call = Call(message.arrival_s, headers, message.body, route=message.route, needs_model=needs_model)
+        call = Call(message.arrival_s, message.headers, message.body, route=message.route)
+        call.needs_model = message.text.model
         call.posted_s = message.posted_s
         call.at_end.append(lambda: self._core.ended(call))
         self._calls[message.call] = call
@@ -188,7 +188,7 @@ class OwnEdge(FrontEnd):
         """Judge a request of the current call."""
         refusal = self._core.judge(call, message.id, message.asked, message.extra_args, message.priority)
         if refusal is None:
-            self._core.choose_text_for(call, message.needs_model, message.by_chance, message.least_tokens)
+            self._core.choose_text_for(call, message.text)
         return Judgement(refusal, call.answer, bool(call.recorded))
 
     def _end(self, ended: CallEnd) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from serving.lab.training.settings import Settings
+from serving.process.output_folder import make_folder
 from serving.scenario.scenario import BUNDLED_MODEL
 
 
@@ -13,8 +14,10 @@ def train_bundled(out: Path | None, settings: Settings, resume: bool = False, st
     """Train, measure and write the card; what is unfinished after Ctrl-C stays apart from what is finished, and can be
     resumed. With `start`, the folder of a model of the same shape, go on from its weights, in its tokens.
 
-    Raise UsageError if there is nothing to resume, or no such model.
+    Raise UsageError if there is nothing to resume, no such model, or no folder `out` that can be written to.
     """
+    folder = out or BUNDLED_MODEL
+    make_folder("--out", folder)
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     import torch
 
@@ -23,7 +26,6 @@ def train_bundled(out: Path | None, settings: Settings, resume: bool = False, st
     from serving.lab.training.training_run import TrainingRun
 
     settings = for_cpu(settings, torch.ops.mkldnn._is_mkldnn_bf16_supported())
-    folder = out or BUNDLED_MODEL
     begun = afresh(settings) if start is None else from_model(start, settings)
     run = TrainingRun(begun.settings, begun.tokenizer, begun.model)
     if not train(run, folder, resume, begun.log):

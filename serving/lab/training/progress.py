@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from serving.usage_error import UsageError
+
 EVERY_S = 10.0
 MOST_LINES = 300
 LOG = "training_log.jsonl"
@@ -96,9 +98,13 @@ class LoggedRun:
 
 
 def logged_runs(folder: Path) -> list[LoggedRun]:
-    """Return the runs that made the model in `folder`, one after the other."""
+    """Return the runs that made the model in `folder`, one after the other. Raise UsageError if it has no log."""
+    try:
+        lines = (folder / LOG).read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise UsageError(f"{folder} has no log of a training, {LOG} ({error.strerror}): a card is of one.") from error
     runs: list[LoggedRun] = []
-    for line in map(json.loads, (folder / LOG).read_text(encoding="utf-8").splitlines()):
+    for line in map(json.loads, lines):
         if "shape" in line:
             runs.append(LoggedRun(line, []))
         else:

@@ -11,7 +11,7 @@ from vllm.sampling_params import StructuredOutputsParams
 from vllm.v1.structured_output.backend_xgrammar import STRING_SUPPORTED_FORMATS
 
 from serving.token_source.grammars.asked_schemas import changed_schemas
-from serving.token_source.grammars.schema_keywords import changed_value
+from serving.token_source.grammars.schema_keywords import ASSERTED, JOINED, changed_value
 
 MOST_CHARS, MOST_ITEMS, MOST = 32, 2, 10**6
 ANY_OBJECT = {
@@ -57,9 +57,9 @@ def bounded_schema(schema: Any) -> Any:
         return [bounded_schema(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    if not schema:
-        return {"type": "string", "maxLength": MOST_CHARS}  # anything, which might go on for ever
     found = {key: _below(key, value) for key, value in schema.items()}
+    if not (ASSERTED | JOINED) & schema.keys():
+        return found | {"type": "string", "maxLength": MOST_CHARS}  # anything, which might go on for ever
     kinds = schema.get("type")
     kinds = [kind for kind in (kinds if isinstance(kinds, list) else [kinds]) if isinstance(kind, str)]
     if "string" in kinds and schema.get("format") in FORMATS and not BESIDE & schema.keys():
@@ -67,7 +67,7 @@ def bounded_schema(schema: Any) -> Any:
     elif "string" in kinds and not SAID & schema.keys() and schema.get("format") not in STRING_SUPPORTED_FORMATS:
         found["maxLength"] = max(MOST_CHARS, found.get("minLength", 0))
     if "array" in kinds and "maxItems" not in schema:
-        found["maxItems"] = max(MOST_ITEMS, found.get("minItems", 0))
+        found["maxItems"] = max(MOST_ITEMS, found.get("minItems", 0), len(found.get("prefixItems", ())))
     if {"integer", "number"} & set(kinds) and not RANGE & schema.keys():
         found |= {"minimum": -MOST, "maximum": MOST}
     return found

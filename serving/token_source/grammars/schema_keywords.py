@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-NAMED_SCHEMAS = frozenset({"properties", "patternProperties", "$defs", "definitions"})
+NAMED_SCHEMAS = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"})
 """Keywords whose value has schemas by name; of all others a value may be a schema, or a list of them."""
-VALUES = frozenset({"enum", "const", "default", "examples", "required"})
+VALUES = frozenset({"enum", "const", "default", "examples", "required", "dependentRequired"})
 """Keywords with values that only look like schemas."""
 JOINED = frozenset({"allOf", "anyOf", "oneOf", "$ref"})
 """Keywords that say elsewhere what an instance has to be."""

@@ -7,7 +7,16 @@ from vllm import SamplingParams
 from vllm.sampling_params import RepetitionDetectionParams, StructuredOutputsParams
 
 from serving.call import Call
-from serving.edge.text_choice import HEADER, NEUTRAL, SAME_S, TextChoice, least_tokens, needs_model, next_stream_of
+from serving.edge.text_choice import (
+    HEADER,
+    NEUTRAL,
+    SAME_S,
+    TextChoice,
+    TextNeeds,
+    least_tokens,
+    needs_model,
+    next_stream_of,
+)
 from serving.recordings.answers import STOP, Answers
 from serving.recordings.recording import FILE, read
 from serving.recordings.source_load import SourceLoad
@@ -78,49 +87,49 @@ def test_text_is_recorded_where_it_may_be_and_is_asked_for_or_the_source_is_behi
     answers: Answers, text: str, late: bool, by_chance: bool, needs: bool, recorded: bool
 ) -> None:
     asking = call()
-    assert choice(text, answers, late).choose_for(asking, needs, by_chance, 0, QUICK) is recorded
+    assert choice(text, answers, late).choose_for(asking, TextNeeds(needs, by_chance, 0), QUICK) is recorded
     assert asking.answer[HEADER] == ("recorded" if recorded else "vllm")
 
 
 def test_a_call_whose_body_needs_the_model_gets_it(answers: Answers) -> None:
     asking = call()
     asking.needs_model = True  # tools, or an echo
-    assert not choice(RECORDED_TEXT, answers).choose_for(asking, False, True, 0, QUICK)
+    assert not choice(RECORDED_TEXT, answers).choose_for(asking, TextNeeds(False, True, 0), QUICK)
 
 
 def test_it_is_decided_once_a_call(answers: Answers) -> None:
     made, asking = choice(AUTO_TEXT, answers), call()
-    assert not made.choose_for(asking, False, True, 0, QUICK)
+    assert not made.choose_for(asking, TextNeeds(False, True, 0), QUICK)
     late = choice(AUTO_TEXT, answers, late=True)
-    assert not late.choose_for(asking, False, True, 0, QUICK)
-    assert late.choose_for(call(), False, True, 0, QUICK)
+    assert not late.choose_for(asking, TextNeeds(False, True, 0), QUICK)
+    assert late.choose_for(call(), TextNeeds(False, True, 0), QUICK)
 
 
 def test_without_a_recording_there_is_none() -> None:
-    assert not choice(AUTO_TEXT, None, late=True).choose_for(call(), False, True, 0, QUICK)
+    assert not choice(AUTO_TEXT, None, late=True).choose_for(call(), TextNeeds(False, True, 0), QUICK)
 
 
 def test_what_a_source_has_told_of_its_steps_counts(answers: Answers) -> None:
     # 50 tokens a second are 20 ms each.
-    assert choice(AUTO_TEXT, answers).choose_for(call(), False, True, 0, (0.021, 0.0))
-    assert not choice(AUTO_TEXT, answers).choose_for(call(), False, True, 0, (0.019, 0.0))
+    assert choice(AUTO_TEXT, answers).choose_for(call(), TextNeeds(False, True, 0), (0.021, 0.0))
+    assert not choice(AUTO_TEXT, answers).choose_for(call(), TextNeeds(False, True, 0), (0.019, 0.0))
 
 
 def test_a_source_with_nothing_else_to_do_may_be_slower_for_as_long_as_its_lead_lasts(answers: Answers) -> None:
     # A millisecond more for each token is made up for by 50 ms before the first of 50.
     slow, slower, slowest = (0.021, 0.0), (0.022, 0.0), (0.024, 0.0)
     assert 30 < answers.usual_tokens < 50
-    assert not choice(AUTO_TEXT, answers, first_s=0.05).choose_for(call(), False, True, 24, slow)
+    assert not choice(AUTO_TEXT, answers, first_s=0.05).choose_for(call(), TextNeeds(False, True, 24), slow)
     # Of an answer of a known length there is less to be hoped.
-    assert choice(AUTO_TEXT, answers, first_s=0.05).choose_for(call(), False, True, 26, slow)
-    assert not choice(AUTO_TEXT, answers, first_s=0.05).choose_for(call(), False, True, 0, slower)
-    assert choice(AUTO_TEXT, answers, first_s=0.05).choose_for(call(), False, True, 0, slowest)
+    assert choice(AUTO_TEXT, answers, first_s=0.05).choose_for(call(), TextNeeds(False, True, 26), slow)
+    assert not choice(AUTO_TEXT, answers, first_s=0.05).choose_for(call(), TextNeeds(False, True, 0), slower)
+    assert choice(AUTO_TEXT, answers, first_s=0.05).choose_for(call(), TextNeeds(False, True, 0), slowest)
 
 
 def test_what_it_has_told_is_forgotten_with_it(answers: Answers) -> None:
     made = choice(AUTO_TEXT, answers)
-    assert made.choose_for(call(), False, True, 0, (0.5, 0.0))
-    assert not made.choose_for(call(), False, True, 0, None)
+    assert made.choose_for(call(), TextNeeds(False, True, 0), (0.5, 0.0))
+    assert not made.choose_for(call(), TextNeeds(False, True, 0), None)
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,13 @@ def test_it_takes_as_many_as_it_has_time_for() -> None:
     assert taken(load(step_s=0.02), 4, 256) == 0
 
 
+def test_streams_that_come_together_are_counted_together() -> None:
+    assert not load().behind(0.0, 1000, 26) and load().behind(0.0, 1000, 27)
+    busy = load()
+    busy.begin(0)
+    assert not busy.behind(0.0, 1000, 25) and busy.behind(0.0, 1000, 26)
+
+
 def test_a_token_that_came_late_keeps_others_out_for_a_while() -> None:
     late = load()
     late.begin(0)

@@ -18,6 +18,20 @@ def test_a_model_that_neither_cache_nor_hub_has_is_refused_at_once(monkeypatch: 
         hub_found.cache_clear()
 
 
+@pytest.mark.parametrize(("variable", "found"), [("no_proxy", False), ("https_proxy", True)])
+def test_a_proxy_alone_stands_for_the_hub(monkeypatch: pytest.MonkeyPatch, variable: str, found: bool) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv(variable, "localhost")
+    hub_found.cache_clear()
+    try:
+        assert hub_found() is found
+    finally:
+        hub_found.cache_clear()
+
+
 @pytest.mark.parametrize("text", ["[]", "null", '{"text_config": 3}', '{"max_position_embeddings": null}', "{"])
 def test_a_configuration_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "config.json").write_text(text)

@@ -7,6 +7,10 @@ from serving.cli.arguments.report import add_out
 from serving.scenario.options import positive
 from serving.usage_error import UsageError
 
+OF_SETTINGS = ("steps", "asked", "seed", "threads")
+OF_TRAINING = (*OF_SETTINGS, "resume", "start_from")
+"""Options of a training, by their names in Python; of those that nobody gives the run's settings have the default."""
+
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command and its options."""
@@ -32,10 +36,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         metavar="SHARE",
         help="of the documents, how many are on anything that people ask (default: the shipped model's)",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the corpus and the weights (default: 0)")
-    parser.add_argument(
-        "--threads", type=positive, default=2, metavar="N", help="processes that share a step (default: 2)"
-    )
+    parser.add_argument("--seed", type=int, metavar="N", help="of the corpus and the weights (default: 0)")
+    parser.add_argument("--threads", type=positive, metavar="N", help="processes that share a step (default: 2)")
     parser.set_defaults(run=run)
 
 
@@ -55,10 +57,11 @@ def run(args: argparse.Namespace) -> int:
     from serving.lab.training.command import describe_bundled, train_bundled
     from serving.lab.training.settings import Settings
 
-    if args.card and args.resume:
-        raise UsageError("--card trains nothing: --resume goes with a training.")
+    given = {name: value for name in OF_TRAINING if (value := getattr(args, name)) not in (None, False)}
+    if args.card and given:
+        option = next(iter(given)).replace("_", "-")
+        raise UsageError(f"--card trains nothing: --{option} goes with a training.")
     if args.card:
         return describe_bundled(args.out)
-    given = {name: value for name in ("steps", "asked") if (value := getattr(args, name)) is not None}
-    settings = Settings(seed=args.seed, threads=args.threads, **given)
+    settings = Settings(**{name: value for name, value in given.items() if name in OF_SETTINGS})
     return train_bundled(args.out, settings, args.resume, args.start_from)

@@ -9,9 +9,19 @@ from jsonschema import Draft202012Validator
 from vllm.sampling_params import StructuredOutputsParams
 
 from serving.token_source.grammars.bounded_grammar import FORMATS, MOST, MOST_CHARS, MOST_ITEMS, bounded, bounded_schema
+from serving.token_source.grammars.spaced_grammar import grammar_of
 
 LEAVES = st.sampled_from(
-    [{"type": "string"}, {"type": "integer"}, {"type": ["number", "null"]}, {"enum": ["a", 1]}, {"type": "boolean"}, {}]
+    [
+        {"type": "string"},
+        {"type": "integer"},
+        {"type": ["number", "null"]},
+        {"type": "array", "prefixItems": [{"type": "integer"}] * 3, "items": False},
+        {"type": "boolean"},
+        {"enum": ["a", 1]},
+        {"title": "x"},
+        {},
+    ]
 )
 SCHEMAS = st.recursive(
     LEAVES,
@@ -50,7 +60,8 @@ def test_open_strings_lists_and_numbers_are_bounded_wherever_they_are() -> None:
         "items": string,
         "maxItems": MOST_ITEMS,
     }
-    assert bounded_schema({"$defs": {"a": {"anyOf": [{"type": "string"}]}}}) == {"$defs": {"a": {"anyOf": [string]}}}
+    elsewhere = {"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [{"type": "string"}]}}}
+    assert bounded_schema(elsewhere) == elsewhere | {"$defs": {"a": {"anyOf": [string]}}}
     assert bounded_schema({"type": "integer"}) == {"type": "integer", "minimum": -MOST, "maximum": MOST}
     assert bounded_schema({"type": "string", "minLength": 90})["maxLength"] == 90
 
@@ -75,6 +86,19 @@ def test_a_format_without_an_end_gets_a_pattern_with_one(kind: str, good: list[s
         assert Draft202012Validator(narrow).is_valid(value) and checker.is_valid(value), value
     assert not Draft202012Validator(narrow).is_valid("2026-11-27T08:30:00.5500000000Z")
     assert not Draft202012Validator(narrow).is_valid("a" * 99 + "@example.org")
+
+
+def test_what_only_tells_of_itself_is_bounded_as_what_says_nothing() -> None:
+    asked = {"type": "object", "properties": {"value": {"title": "Value"}}, "dependentRequired": {"value": ["other"]}}
+    assert bounded_schema(asked) == asked | {
+        "properties": {"value": {"title": "Value", "type": "string", "maxLength": MOST_CHARS}}
+    }
+
+
+def test_as_many_entries_as_are_said_one_by_one_have_room() -> None:
+    asked = {"type": "array", "prefixItems": [{"type": "boolean"}] * 3, "items": False}
+    assert bounded_schema(asked) == asked | {"maxItems": 3}
+    grammar_of(bounded_schema(asked))
 
 
 def test_a_format_that_nobody_knows_bounds_no_string() -> None:
