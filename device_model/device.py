@@ -207,7 +207,7 @@ class RooflineDevice(ABC):
 
 def _costs(execution: Execution, steps: int, static_w: float) -> StepCosts:
     biggest = max if steps == 1 else largest
-    draft_s = target_s = update_s = draft_j = 0.0  # type: Number
+    draft_s = target_s = update_s = draft_j = own_j = 0.0  # type: Number
     sums: Sequence[Number] = [0.0] * 6
     for stage in execution.stages:
         plain_s, exposed_s, *rest = stage.totals(biggest)
@@ -216,15 +216,18 @@ def _costs(execution: Execution, steps: int, static_w: float) -> StepCosts:
         else:
             target_s = target_s + plain_s
         update_s = update_s + exposed_s
+        if stage.own_w:
+            own_j = own_j + (plain_s + exposed_s) * stage.own_w
         sums = rest if stage is execution.stages[0] else [total + more for total, more in zip(sums, rest, strict=True)]
     latency = draft_s + target_s + update_s
     compute_j, ext_j, hb_j, comm_j, hb_bytes, ext_bytes = sums
-    target_j = compute_j + ext_j + hb_j + comm_j + latency * static_w - draft_j
+    static_j = latency * static_w + own_j
+    target_j = compute_j + ext_j + hb_j + comm_j + static_j - draft_j
     # One table: to make seven small arrays takes longer than all the arithmetic.
     table = _table(
         steps,
         (
-            *(latency, compute_j, ext_j, hb_j, comm_j, latency * static_w, hb_bytes, ext_bytes),
+            *(latency, compute_j, ext_j, hb_j, comm_j, static_j, hb_bytes, ext_bytes),
             *(execution.expert_lookups, execution.expert_hits, draft_s, target_s, update_s, draft_j, target_j),
             *(execution.hits_beyond_hb, float(execution.unpublished)),
         ),

@@ -19,7 +19,7 @@ from device_model.work import StepWork
 
 # Times the calibrated depth: beyond that the chain of acceptance would be stretched far from what was measured.
 DEEPEST = 2
-# Tokens of one pass: the paper's tree has 8, and what is behind the likeliest hundreds is hardly ever accepted.
+# Tokens of one pass: the calibrated trees have 17 at most, and beyond hundreds hardly any is ever accepted.
 WIDEST = 256
 
 
@@ -163,11 +163,14 @@ class SeparateDraft(Draft):
 
 def draft_passes(shape: DraftShape, work: StepWork, stage: Callable[[StepWork], Stage]) -> tuple[Stage, ...]:
     """Return all passes that draft a tree: the first from the last token of each sequence, each later one from a whole
-    level of the tree. `stage` prices one pass over the tokens that it is given."""
+    level of the tree, which reads the keys and values of that token and of the levels before its own. `stage` prices
+    one pass over the tokens that it is given."""
     first = stage(work.drafted(1, prefill=False))
-    if shape.width == 1 or shape.depth == 1:
-        return (first._replace(repeats=shape.depth),)
-    level = stage(work.drafted(shape.width, prefill=False))
+    if shape.depth == 1:
+        return (first,)
+    # Pass p reads 1 + (p - 2) width of them. It is linear in p, so all of 2 to depth are priced as their mean.
+    earlier = work.decoding * (1 + shape.width * (shape.depth - 2) / 2)
+    level = stage(work.drafted(shape.width, prefill=False)._replace(earlier=earlier))
     return (first, level._replace(repeats=shape.depth - 1))
 
 

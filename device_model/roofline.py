@@ -84,13 +84,15 @@ class Stage(NamedTuple):
     """A pass, carried out `repeats` times: groups of parts, one group after another, the parts of a group at once.
 
     Layers follow upon each other, so that the times of groups add; and being alike, they may be taken together.
-    `wait_s` is what it takes beside: latencies, in which nothing computes or moves.
+    `wait_s` is what it takes beside: latencies, in which nothing computes or moves. `own_w` are watts that it draws
+    beyond those of any step, whatever it does.
     """
 
     name: str
     repeats: int
     groups: tuple[tuple[Part, ...], ...]
     wait_s: Number = 0.0
+    own_w: float = 0.0
 
     def totals(self, largest: Callable[..., Number]) -> StageTotals:
         """Of all repeats; `largest` is `max` for plain numbers, `arrays.largest` for arrays over steps.

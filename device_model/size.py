@@ -93,11 +93,12 @@ class ModelSize:
         expanded to prefill. The way up of the new tokens takes the same MACs in both, and is among the static ones.
         """
         # Expanding never pays for one new token, but for the first of all.
+        earlier = self.pair_macs * work.earlier * work.drafts
         if self.expanded_pair_macs and not self._absorbed_is_cheaper(work):
-            return self._cheaper_mla_macs(work)
+            return self._cheaper_mla_macs(work) + earlier
         if not self.windowed:
-            return self.pair_macs * work.pairs
-        return self.pair_macs * (work.pairs - self.windowed * work.pairs_beyond(self.window))
+            return self.pair_macs * work.pairs + earlier
+        return self.pair_macs * (work.pairs - self.windowed * work.pairs_beyond(self.window)) + earlier
 
     def kv_held_bytes(self, work: StepWork) -> Number:
         """Return the bytes that the KV cache holds at the end of each step [k]: of a windowed layer the last `window`
@@ -109,11 +110,13 @@ class ModelSize:
     def kv_read_bytes(self, work: StepWork) -> Number:
         """Keys and values that attention reads [k], each once, the new ones too.
 
-        A windowed layer reads `window` tokens to decode one, and one more for each further new token.
+        A windowed layer reads `window` tokens to decode one, and one more for each further new token. A draft's tree is
+        never deeper than a window.
         """
         if not self.windowed:
-            return work.kv_tokens * self.kv_bytes_per_token
-        return (work.kv_tokens - self.windowed * work.read_beyond(self.window)) * self.kv_bytes_per_token
+            return (work.kv_tokens + work.earlier) * self.kv_bytes_per_token
+        read = work.kv_tokens - self.windowed * work.read_beyond(self.window)
+        return (read + work.earlier) * self.kv_bytes_per_token
 
     def kv_traffic_bytes(self, work: StepWork) -> Number:
         """Return the bytes that attention moves [k]: keys and values that it reads, and the new ones written before."""

@@ -40,8 +40,8 @@ class DraftShape:
 
     @property
     def tokens(self) -> int:
-        """The tokens of a sequence that are drafted, or verified if these are more: each has keys and values, which the
-        passes after it read."""
+        """The tokens of a sequence that are drafted, or verified if these are more: there is room for the keys and
+        values of each."""
         return max(self.depth * self.width, self.verify_tokens)
 
 

@@ -29,6 +29,7 @@ class StepWork(NamedTuple):
     shortest: int  # tokens of the shortest sequence before the first step
     drafts: int = 1  # tokens that each of these computes
     decodes: BoolArray | None = None  # [n] whether it is one of them; None: if it computes one token
+    earlier: float = 0.0  # drafted tokens of earlier passes that attention reads beside `kv_tokens`, of all sequences
 
     @staticmethod
     def of(plan: StepPlan, steps: int) -> "StepWork":

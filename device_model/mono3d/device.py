@@ -38,9 +38,11 @@ class Mono3dDevice(OneTierDevice):
 
     def __init__(self, setup: Mono3dSetup, hit_rate: float | None = None) -> None:
         hardware, calibration = setup.hardware, setup.calibration
-        die_w, logic_w = hardware.dies * hardware.die_tdp_w, hardware.chips * hardware.logic_w
+        die_w = hardware.dies * hardware.die_tdp_w
         super().__init__(setup, die_w * calibration.idle_power_share, xpu_unit(setup))
-        self.working_w = die_w * calibration.die_power_share + logic_w
+        self.working_w = die_w * calibration.die_power_share
+        # Of the logic dies, beside their MACs: they rest while the xPU computes prompts (3.2).
+        self.near_w = hardware.chips * hardware.logic_w
         self.times = RowTimes(hardware)
         self.layout = lay_out(setup.model, self.size, hardware, calibration.kv_share_of_free_rows)
         expert_bytes = float(self.layout.expert_rows * self.size.experts * hardware.row_bytes_of_all)
@@ -109,7 +111,7 @@ class Mono3dDevice(OneTierDevice):
 
     def swapped(self, swap: RowSwap) -> StepCost:
         """Return the cost of a swap."""
-        static_j = swap.seconds * self.working_w
+        static_j = swap.seconds * (self.working_w + self.near_w)
         return StepCost(
             latency_s=swap.seconds,
             energy=Energy(0.0, 0.0, swap.joules, 0.0, static_j),
@@ -127,7 +129,7 @@ class Mono3dDevice(OneTierDevice):
     def _decode(self, plan: StepPlan, work: StepWork, unit: Unit) -> Execution:
         groups, reads = self._batch(plan, work, unit)
         rows = self.size.kv_held_bytes(work) / self.setup.hardware.row_bytes_of_all
-        stage = Stage(TARGET, 1, (*groups, *self._near.attention(work, rows)), self._exchanges.wait_s())
+        stage = Stage(TARGET, 1, (*groups, *self._near.attention(work, rows)), self._exchanges.wait_s(), self.near_w)
         return Execution((stage,), reads.touch.touched, reads.touch.hot)
 
     def _batch(self, plan: StepPlan, work: StepWork, unit: Unit) -> tuple[Groups, RowReads]:

@@ -69,7 +69,7 @@ class NearParts:
         where it can be.
         """
         heads = (self._model.kv_heads if self._model.attention == GQA else 1) * work.sequences
-        shared = head_groups(heads, self._hardware.pus)
+        shared = head_groups(heads, self._hardware.chips, self._hardware.channels_per_chip)
         unit = self._units.kv(self._layout.kv_ns(self._times, kv_rows), shared.busy_share)
         macs = self._size.attention_macs(work)
         why = f"{shared.groups} groups of PUs with {shared.heads} heads each"

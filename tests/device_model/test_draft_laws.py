@@ -25,6 +25,7 @@ from tests.device_model.speculating import (
     mixed,
     models,
     pairs,
+    parts,
     shapes,
     stages,
 )
@@ -54,19 +55,25 @@ def test_a_deeper_draft_is_never_faster(dev, batch, shape, more):
 
 @given(devices, crowds, shapes)
 def test_the_first_pass_drafts_from_one_token_and_all_others_from_a_level(dev, batch, shape):
-    """Of trees with as many tokens, whose keys and values take as much room from the pool: each pass more takes as long
-    as the one before it, and the first no longer than any of a whole level."""
+    """Of trees with as many tokens, whose keys and values take as much room from the pool: no pass takes less than the
+    one before it."""
     one, two, seven = (cost(dev, batch, DraftShape(depth, shape.width, 7 * shape.width)).seconds for depth in (1, 2, 7))
     level_s = two.draft_s - one.draft_s
-    assert seven.draft_s == pytest.approx(one.draft_s + 6 * level_s)
     assert one.draft_s <= level_s / NEARLY
+    assert level_s <= (seven.draft_s - one.draft_s) / 6 / NEARLY
     assert seven.target_s == pytest.approx(one.target_s)
 
 
-@given(devices, batches, st.integers(2, 9))
-def test_passes_of_a_chain_are_all_alike(dev, batch, depth):
-    one, many = (cost(dev, batch, DraftShape(passes, 1, depth)).seconds for passes in (1, depth))
-    assert many.draft_s == pytest.approx(depth * one.draft_s)
+@given(devices, crowds, shapes)
+def test_a_pass_reads_keys_and_values_of_all_levels_before_its_own(dev, batch, shape):
+    def read(depth):
+        passes = stages(dev, batch, DraftShape(depth, shape.width, 7 * shape.width))[1]
+        attention = parts(passes)[dev.draft.attention if dev.draft.kv_bytes_per_token else "attention"]
+        return attention.hb_bytes + attention.ext_bytes
+
+    each = dev.draft.kv_bytes_per_token or dev.size.kv_bytes_per_token
+    # Passes 2 to 7 follow upon 0 to 5 such levels.
+    assert read(7) - read(2) == pytest.approx(len(batch) * 2.5 * shape.width * each, rel=1e-6)
 
 
 @given(devices, batches, shapes, st.integers(1, 30))

@@ -136,6 +136,17 @@ def test_the_small_model_keeps_a_kv_cache_that_takes_room_too():
     assert lost == pytest.approx(small.draft.weights_bytes + 4096 * per_token)
 
 
+def test_an_eagle_head_keeps_and_reads_keys_and_values_of_one_layer_in_16_bits():
+    head, none = (device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", name) for name in ("eagle", "elastic"))
+    work = StepWork.of(StepPlan.of((1, 4095)), 1)
+    per_token = 2 * 4 * 128 * 2  # K and V, KV heads, their size, BF16
+    lost = none.held(work).hb_expert_bytes - head.held(work).hb_expert_bytes
+    assert lost == pytest.approx(head.draft.weights_bytes + 4096 * per_token)
+    attention = parts(stages(head, [(1, 4095)] * 4, DraftShape(1, 1, 1))[0])["EAGLE attention"]
+    assert attention.hb_bytes == pytest.approx(4 * 4097 * per_token)  # one of each is written
+    assert attention.unit.macs_per_s == pytest.approx(head.setup.hardware.macs_per_s / 4)
+
+
 def test_a_pool_of_a_small_share_of_what_a_token_needs_serves_none():
     dev = device("elmoe3d", "elmoe3d-8gb", "qwen3-30b-a3b", "elastic")
     batch = [AT_1K] * 136  # 6.85 GB of the 6.95 GB that static weights leave
@@ -179,9 +190,9 @@ def test_prompts_among_decoding_sequences_are_prefilled_while_the_others_specula
     passes = [stages(dev, plan, shape)[-1].totals(max) for plan in (batch + prompts, batch)]
     assert passes[0].compute_j > passes[1].compute_j
     assert both == cost(dev, prompts + batch, shape)
-    # The small model reads its own KV cache too, of which prompts drive a part out of HB.
-    in_hb = not held(dev, batch + prompts).ext_kv_bytes
-    if dev.draft.published == "EAGLE3" or (dev.draft.published == "SLM-SD" and in_hb):
+    # Drafts with a KV cache of their own read that too, of which prompts may drive a part out of HB.
+    in_place = not dev.hb.capacity_bytes or not held(dev, batch + prompts).ext_kv_bytes
+    if dev.draft.kv_bytes_per_token and in_place:
         assert both.seconds.draft_s == pytest.approx(alone.seconds.draft_s)
 
 

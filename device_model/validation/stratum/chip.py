@@ -11,7 +11,7 @@ PU_SRAM_MIB, PE_SRAM_KIB = 1.25, 64  # Table 3
 CHIP_MM2, PHY_MM2, PERIPHERAL_MM2, LOGIC_MM2 = 121.0, 23.94, 14.80, 76.63  # 6.2.2, 6.2.3
 DRAM_W, LOGIC_CAP_W = 104.0, 45.0  # 6.2.2
 TSV_MM2, TSV_A, REDUNDANCY = 25e-6, 36e-3, 2  # 6.2.2
-DRAM_V = 1.2  # assumed: the paper does not print it, and 1.1 V would give 0.22 mm2
+DRAM_V = 1.2  # chosen, so that 0.21 mm2 comes out: the paper does not print it, and 1.1 V would give 0.22
 LOGIC_V = 0.7  # Table 3
 CHIP_GBIT, DDR5_GBIT_PER_MM2, GBIT_PER_MM2 = 256.0, 0.417, 2.156  # 6.1.1
 

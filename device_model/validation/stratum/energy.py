@@ -50,13 +50,13 @@ def arithmetic(setting: Setting, model: str) -> str:
     """Return seconds and watts of a batch on either at that length, and the figure of decoding alone, in words."""
     length = max(LENGTHS, key=lambda each: _over_gpu(setting, model, each))
     gpu, near = (_served(device(model), length) for device in (setting.gpu, setting.near))
-    hardware, working_w = setting.near(model).setup.hardware, setting.near(model).working_w
-    logic_w = hardware.chips * hardware.logic_w
+    stratum = setting.near(model)
+    logic_w = (1 - near.prompt_share) * stratum.near_w
     return (
         f"with {length} tokens a batch takes GPUs {gpu.seconds:.1f} s at {gpu.watts:.0f} W, Stratum "
         f"{near.seconds:.1f} s at {near.watts:.0f} W, {near.prompt_share:.0%} of them for prompts: rows "
         f"{near.fast_j / near.seconds:.0f}, MACs {near.compute_j / near.seconds:.0f}, other logic {logic_w:.0f}, xPU "
-        f"beside its MACs {working_w - logic_w:.0f}; of decoding alone the figure "
+        f"beside its MACs {stratum.working_w:.0f}; of decoding alone the figure "
         f"is {best_decoding_over_gpu(setting, model):.2f}"
     )
 

@@ -37,9 +37,9 @@ class Drafter(Protocol):
 class RecordedDrafts:
     """The `Drafter` that stands in for drafts by the target's own routes, where none are executed.
 
-    A draft follows the tokens that come: the `width` tokens of a pass have the routes of as many successive tokens,
-    each pass one further on, and so have those of the tree that is verified. Drafts share context, and tokens of one
-    request route alike (ELMoE-3D, Fig. 16b).
+    A draft follows the tokens that come: its first pass drafts from one token, and the `width` tokens of each later
+    one have the routes of as many successive tokens, each pass one further on; so have those of the tree that is
+    verified. Drafts share context, and tokens of one request route alike (ELMoE-3D, Fig. 16b).
     """
 
     def __init__(self, choices: Choices) -> None:
@@ -53,7 +53,9 @@ class RecordedDrafts:
         of_sequence = np.repeat(np.arange(len(counts)), counts)
         place = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
         ahead = rows[decodes[of_sequence]].reshape(-1, each, *rows.shape[1:])
-        passes = tuple(ahead[:, i : i + shape.width].reshape(-1, *rows.shape[1:]) for i in range(shape.depth))
+        passes = tuple(
+            ahead[:, i : i + (shape.width if i else 1)].reshape(-1, *rows.shape[1:]) for i in range(shape.depth)
+        )
         verified = rows[~decodes[of_sequence] | (place < shape.target_tokens)]
         return TracedDraft(verified, DraftRoutes(passes), unrouted)
 

@@ -61,9 +61,15 @@ def test_joules_follow_from_activations_computation_and_time(model, batch):
     read_j = device.setup.hardware.read_j_per_byte
     # Weights open eight rows' worth of bytes for each that they read, or more where tiles are not full.
     assert read_j * step.traffic.hb_bytes * NEARLY <= step.energy.hb_j
-    assert step.energy.static_j == pytest.approx(step.latency_s * device.working_w)
+    assert step.energy.static_j == pytest.approx(step.latency_s * (device.working_w + device.near_w))
     assert step.energy_j == pytest.approx(sum(step.stage_energy))
     assert device.static_w < device.working_w
+
+
+@given(models)
+def test_logic_dies_rest_while_the_xpu_computes_prompts(model):
+    step = cost(DEVICES[model], [(512, 0)])
+    assert step.energy.static_j == pytest.approx(step.latency_s * DEVICES[model].working_w)
 
 
 @examples(20)

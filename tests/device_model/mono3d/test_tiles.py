@@ -28,14 +28,18 @@ def test_experts_that_fit_the_grid_waste_nothing_and_others_do():
     assert mlp_tiles(5120, 8192, largest) == 180  # 160
 
 
-@given(st.integers(1, 4096), st.sampled_from([16, 96, 192]))
-def test_groups_of_pus_do_all_heads(heads, pus):
-    shared = head_groups(heads, pus)
-    assert pus % shared.groups == 0 and shared.groups * shared.heads >= heads
+@given(st.integers(1, 4096), st.sampled_from([1, 6, 12]), st.sampled_from([1, 12, 16]))
+def test_groups_of_pus_do_all_heads_and_none_spans_two_chips(heads, chips, pus):
+    shared = head_groups(heads, chips, pus)
+    assert shared.groups % chips == 0 and pus % (shared.groups // chips) == 0
+    assert shared.groups * shared.heads >= heads
     assert 0 < shared.busy_share <= 1
     assert shared.hides_softmax == (heads >= 2)
 
 
-@pytest.mark.parametrize(("heads", "groups"), [(8, 4), (256, 64), (512, 64)])
-def test_as_many_groups_as_leave_two_heads_to_each_and_none_idle(heads, groups):
-    assert head_groups(heads, 192)[:2] == (groups, heads // groups)
+@pytest.mark.parametrize(
+    ("heads", "groups", "each", "busy"),
+    [(1, 12, 1, 1 / 12), (8, 12, 2, 1 / 3), (96, 48, 2, 1), (512, 12, 43, 512 / 516)],
+)
+def test_groups_have_two_heads_at_least_and_as_few_are_idle_as_can_be(heads, groups, each, busy):
+    assert head_groups(heads, 12, 16) == (groups, each, pytest.approx(busy))

@@ -4,9 +4,11 @@ from functools import lru_cache
 from statistics import mean
 from typing import NamedTuple
 
+from device_model.acceptance import batch_plan
 from device_model.hb_xpu.tiered import TieredDevice
 from device_model.load import load_device
 from device_model.validation.table3 import Cell, read_cells
+from device_model.work import StepWork
 
 HOTNESS_GAIN = 1.22
 """ELMoE-3D, 7.3 B: "~22% higher acceptance than random selection", in accepted length, GLM-4.7-Flash on MT-Bench."""
@@ -20,8 +22,6 @@ CASSANDRA_MEAN = {
 }
 EXPONENT_BITS = {"entropy": 2.6, "unary": 2.85}
 """Cassandra, IV-B and Fig. 6: of BFloat16 weights (the unary figure of weights and KV cache)."""
-
-CONTEXT = 1024  # ELMoE-3D, 7: "We use 1k sequence length for baseline"
 
 
 class PublishedElastic(NamedTuple):
@@ -44,5 +44,5 @@ def elastic_cells() -> tuple[PublishedElastic, ...]:
 def _share(cell: Cell) -> float:
     device = load_device("elmoe3d", cell.hardware, cell.model, "elastic")
     assert isinstance(device, TieredDevice) and device.draft is not None
-    held = device.placement.at(cell.batch * (CONTEXT + 1) * device.size.kv_bytes_per_token)
+    held = device.held(StepWork.of(batch_plan(cell.batch), 1), device.draft.shape)
     return device.draft.drafted_share(device, held)

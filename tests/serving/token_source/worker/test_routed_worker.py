@@ -22,12 +22,14 @@ from transformers import AutoModelForCausalLM
 from vllm import LLM, SamplingParams
 
 llm = LLM(model, enforce_eager=True, dtype="float32", max_model_len=512, enable_prefix_caching=False,
+          num_gpu_blocks_override=6, block_size=128,
           worker_cls="serving.token_source.worker.routed_worker.RoutedWorker",
           scheduler_cls="serving.token_source.scheduler.RunAheadScheduler")
 draw = np.random.default_rng(0)
-prompts = [{"prompt_token_ids": draw.integers(3, 2000, n).tolist()} for n in (1, 5, 17, 40)]
-# Some end sooner than others, so that the rows of the later steps move up.
-params = [SamplingParams(max_tokens=m, ignore_eos=True, seed=1) for m in (12, 3, 7, 1)]
+prompts = [{"prompt_token_ids": draw.integers(3, 2000, n).tolist()} for n in (1, 5, 17, 40, *[100] * 6)]
+# Some end sooner than others, so that the rows of the later steps move up. The long ones have no room side by side once
+# they are beyond a block: some are preempted, and computed again.
+params = [SamplingParams(max_tokens=m, ignore_eos=True, seed=1) for m in (12, 3, 7, 1, *[60] * 6)]
 found = llm.generate(prompts, params, use_tqdm=False)
 plain = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32)
 results = []
@@ -61,7 +63,7 @@ def routes(results):
 
 
 def test_there_is_a_row_for_each_token_that_was_computed(routes):
-    assert [shape[0] for shape, _, _ in routes] == [1 + 11, 5 + 2, 17 + 6, 40]
+    assert [shape[0] for shape, _, _ in routes] == [1 + 11, 5 + 2, 17 + 6, 40, *[100 + 59] * 6]
     assert all(shape == expected for shape, expected, _ in routes)
 
 
