@@ -51,3 +51,18 @@ def test_answers_are_sampled_as_the_models_generation_config_says(
     config = token_model / "generation_config.json"
     config.write_text(json.dumps(json.loads(config.read_text()) | sampling))
     assert (recorded(token_model, tmp_path, 0) == recorded(token_model, tmp_path, 1)) is alike
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_prompt_that_has_no_room_is_named_and_one_beyond_the_usual_room_is_answered(tmp_path: Path) -> None:
+    token_model, prompts = BUNDLED / "foreserve-tiny", tmp_path / "prompts.txt"
+    most = json.loads((token_model / "config.json").read_text())["max_position_embeddings"]
+    prompts.write_text("Why?\n" + "word " * (most + 1))
+    command = [sys.executable, "-m", "serving.cli", "record", "--token-model", str(token_model)]
+    command += ["--prompts-file", str(prompts), "--tokens", "5", "--out", str(tmp_path / "out.npz")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "Prompt 2 has" in done.stderr and f"takes {most}, with the answer" in done.stderr
+    prompts.write_text("word " * 2100)
+    subprocess.run(command, check=True)
+    assert len(read(tmp_path / "out.npz", token_model).tokens) == 5
