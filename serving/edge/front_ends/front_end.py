@@ -213,11 +213,15 @@ class FrontEnd:
             _fail(server, id, str(error))
 
     def _abort(self, ids: list[str]) -> None:
+        self._core.cancel(self.left(ids))
+
+    def left(self, ids: list[str]) -> list[str]:
+        """Forget requests that are over, also those that wait to be added; return those of them that there were."""
         for id in ids:
             # One that waits to be added is no flight yet.
             if task := self._adding.get(id):
                 task.cancel()
-        self._core.cancel(self.known(ids))
+        return self.known(ids)
 
     def known(self, ids: list[str]) -> list[str]:
         """Forget requests; return those of them that there were."""

@@ -201,7 +201,7 @@ class OwnEdge(FrontEnd):
         for last in stopped.last:
             if flight := self._core.flight(last.request_id):
                 self._core.deliveries.catch_up(flight, last.first, last.tokens)
-        getattr(self._core, stopped.how)(self.known(stopped.ids))
+        getattr(self._core, stopped.how)(self.left(stopped.ids))
 
 
 def _context(call: Call | None) -> contextvars.Context:

@@ -20,13 +20,16 @@ pytestmark = [pytest.mark.timeout(300), pytest.mark.beside, pytest.mark.slow]
 CHAT = "/v1/chat/completions"
 # Tokens of ten seconds: what is to happen meanwhile does, on a busy machine too.
 MANY = 1500
+PLACES = 64
 
 
 @pytest.fixture(scope="module", params=["1", "2"], ids=["one edge", "two edges"])
 def operated(request: pytest.FixtureRequest) -> Iterator[ServerProcess]:
     options = ("--devices", "2", "--token-model", "foreserve-tiny", "--edges", request.param)
     tracking = "--vllm-option=--enable-server-load-tracking"
-    with server(*options, tracking, quiet=True, environment={"VLLM_SERVER_DEV_MODE": "1"}) as child:
+    with server(
+        *options, tracking, "--max-queue", str(PLACES), quiet=True, environment={"VLLM_SERVER_DEV_MODE": "1"}
+    ) as child:
         yield child
 
 
@@ -109,6 +112,27 @@ def test_who_comes_during_a_pause_waits_and_who_is_there_is_done_with_as_asked(
     assert coming.ended() and before.ended() and (coming.finish, coming.tokens) == ("length", 8)
     assert (before.finish, before.tokens == MANY) == (("abort", False) if mode == "abort" else ("length", True))
     assert call(operated, "GET", "/is_paused").json() == {"is_paused": False}
+
+
+def test_who_leaves_during_a_pause_is_never_served_and_gives_his_places_back(operated: ServerProcess) -> None:
+    said = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 400, "ignore_eos": True, "n": PLACES // 2}
+    before = metric(operated, "vllm:generation_tokens_total")
+    assert call(operated, "POST", "/pause", params={"mode": "keep"}).json() == {"status": "paused"}
+
+    def leaves() -> bool:
+        """Ask, and go after a second; tell whether there were places for all sequences."""
+        try:
+            refused = httpx.post(operated.http_url + CHAT, json=said, timeout=httpx.Timeout(60, read=1))
+        except httpx.ReadTimeout:
+            return True
+        assert refused.status_code == 429
+        return False
+
+    for _ in range(4):
+        until(leaves)
+    assert call(operated, "POST", "/resume").json() == {"status": "resumed"}
+    assert rests(operated) and metric(operated, "vllm:generation_tokens_total") == before
+    assert running(operated) == metric(operated, "vllm:num_requests_waiting") == 0
 
 
 def test_a_pause_outlasts_a_fault_that_stalls_and_a_fault_outlasts_a_pause(operated: ServerProcess) -> None:

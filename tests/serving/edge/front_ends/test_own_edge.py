@@ -4,10 +4,13 @@ before its requests end?"""
 import asyncio
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
+from vllm.sampling_params import SamplingParams
+from vllm.v1.engine import EngineCoreRequest, EngineCoreRequestType
+from vllm.v1.serial_utils import MsgpackEncoder
 
 from serving.call import current_call
 from serving.cluster.streams import sockets
@@ -19,6 +22,7 @@ from serving.edge.front_ends.edge_messages import (
     CALL,
     INBOX,
     MISSING,
+    NO_ANSWER,
     STOP,
     MissingTokens,
     StoppedRequests,
@@ -50,6 +54,18 @@ class Core:
 
     def __getattr__(self, name: str) -> Any:
         return lambda *said: self.told.append((name, *said))
+
+
+class WaitingCore(Core):
+    """One that notes which requests it takes on; a closed `gate` keeps them waiting."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate, self.flights, self.added = asyncio.Event(), list[Flight](), list[str]()
+
+    async def add_request_async(self, request: EngineCoreRequest, sink: Any) -> None:
+        await self.gate.wait()
+        self.added.append(request.request_id)
 
 
 class Connected:
@@ -150,5 +166,35 @@ def test_what_the_edge_alone_has_heard_is_counted_before_its_request_ends(tmp_pa
             ("cancel", ["c"]),
         ]
         there.inbox.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("how", ["stop", "give_up", "cancel"])
+@pytest.mark.parametrize("turns", [0, 3])
+def test_a_request_that_ends_before_it_is_in_flight_never_is(
+    tmp_path: Path, turns: int, how: Literal["stop", "give_up", "cancel"]
+) -> None:
+    """Read together with its end, or waiting at the gate."""
+
+    async def run() -> None:
+        core, encoder = WaitingCore(), MsgpackEncoder()
+        edge = OwnEdge(tmp_path / "wire", core, SimpleNamespace(max_model_len=64))  # type: ignore[arg-type]
+        server: Any = SimpleNamespace(send=lambda outputs: pytest.fail(f"nobody waits for {outputs}"))
+
+        def take(kind: EngineCoreRequestType, message: Any) -> None:
+            edge._take(server, [kind.value, *encoder.encode(message)])
+
+        for id in ("gone", "stays"):
+            params = SamplingParams(max_tokens=9)
+            take(EngineCoreRequestType.ADD, EngineCoreRequest(id, [1, 2], None, params, None, 0.0, None, None, None))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        stopped = msgspec.msgpack.encode(StoppedRequests(["gone"], how))
+        take(EngineCoreRequestType.UTILITY, (0, NO_ANSWER, STOP, (stopped,)))
+        core.gate.set()
+        await asyncio.sleep(0.05)
+        assert core.added == ["stays"] and core.told == [(how, ["gone"])]
+        assert edge.known(["gone", "stays"]) == ["stays"]
 
     asyncio.run(run())
