@@ -45,7 +45,6 @@ from serving.edge.operations.utility_calls import RefusedCalls
 from serving.edge.refusals import SOONEST_S, Overflow, exception_of
 from serving.edge.request_bounds import check_integers, check_text_alone
 from serving.edge.text_choice import TextNeeds, least_tokens, needs_model
-from serving.scenario.fleet import MOST_DEVICES
 from serving.types import DroppedMessages, Release
 
 log = logging.getLogger("foreserve")
@@ -54,6 +53,8 @@ log = logging.getLogger("foreserve")
 DELAYS_S = 0.25
 # ... and that the edge lives.
 PULSE_S = 1.0
+# The highest data-parallel rank that a request may name here.
+LAST_DEVICE = 2**31 - 2
 
 
 class RemoteCore(RefusedCalls):
@@ -65,8 +66,9 @@ class RemoteCore(RefusedCalls):
     def __init__(self, wire: CoreWire, inbox: Inbox[list[Release]], clock: WallClock, arrivals: Arrivals) -> None:
         """`inbox` gets tokens, from devices and from the core; `clock`: the emulation's."""
         self.clock, self.intake = clock, Intake(arrivals)
-        # Which of them there are is known to the core, which refuses requests for others.
-        self.devices = SimpleNamespace(nodes=range(MOST_DEVICES))
+        # Which there are is known to the core, which refuses requests for others: any index may be, as no device that
+        # joins gets one that another has had.
+        self.devices = SimpleNamespace(nodes=(LAST_DEVICE,))
         self.resources = SimpleNamespace(engine_dead=False)
         self._wire = wire
         self.outputs = OutputQueue(self._note_delay)

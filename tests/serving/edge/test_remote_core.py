@@ -13,6 +13,7 @@ from serving.call import Call, stamp
 from serving.clock import WallClock
 from serving.cluster.streams.sockets import Address
 from serving.edge.arrivals import Arrivals
+from serving.edge.async_llm import DeviceRanks
 from serving.edge.front_ends.edge_messages import ENDED, AdmissionCall, CallEnd
 from serving.edge.refusals import GivenUp
 from serving.edge.remote_core import RemoteCore
@@ -89,5 +90,13 @@ def test_a_request_that_fails_in_the_background_before_the_core_has_it_leaves_no
         (failed,) = await asyncio.gather(asyncio.create_task(make()), return_exceptions=True)
         await asyncio.sleep(0)
         assert isinstance(failed, ValueError) and wire.ended == [1] and not call.number
+
+    asyncio.run(play())
+
+
+def test_a_request_may_name_a_device_of_any_index() -> None:
+    async def play() -> None:
+        core = core_on(WallClock(0.0), Wire(), RemoteCore)
+        assert DeviceRanks(SimpleNamespace(), core.devices.nodes).data_parallel_size == 2**31 - 1
 
     asyncio.run(play())

@@ -96,8 +96,11 @@ def test_refusals_come_with_a_status_before_a_stream_begins(edges: ServerProcess
             assert refused.status_code == status, refused.text
             assert refused.json()["error"]["param"] == field
             assert ("retry-after" in refused.headers) == (status == 429)
-    named = {"x-data-parallel-rank": "77"}
-    assert httpx.post(edges.http_url + CHAT, json=ASKED, headers=named, timeout=60).status_code == 400
+    for rank in ("77", "300", str(2**31 - 2)):
+        refused = httpx.post(edges.http_url + CHAT, json=ASKED, headers={"x-data-parallel-rank": rank}, timeout=60)
+        assert refused.status_code == 400 and f"There is no device {rank}" in refused.text
+    beyond = {"x-data-parallel-rank": str(2**31 - 1)}
+    assert httpx.post(edges.http_url + CHAT, json=ASKED, headers=beyond, timeout=60).status_code == 400
     assert httpx.post(edges.http_url + CHAT, json=ASKED, headers={"x-data-parallel-rank": "1"}).status_code == 200
 
 
