@@ -53,6 +53,8 @@ log = logging.getLogger("foreserve")
 DELAYS_S = 0.25
 # ... and that the edge lives.
 PULSE_S = 1.0
+# Pulses without a token of a request after which the core is asked whether one was lost, and then each time again.
+QUIET_PULSES = 4
 # The highest data-parallel rank that a request may name here.
 LAST_DEVICE = 2**31 - 2
 
@@ -92,8 +94,9 @@ class RemoteCore(RefusedCalls):
         """Say that this edge serves, and which tokens have not come, for as long as its loop runs."""
         while True:
             self._tell(PULSE, None)
-            if missing := self._order.missing(PULSE_S / 2):
-                self._tell(MISSING, MissingTokens(missing))
+            self._tell(INBOX, TokenInbox(self._inbox.address))
+            if missing := dict(self._order.missing(PULSE_S / 2)) | dict(self._order.quiet(QUIET_PULSES)):
+                self._tell(MISSING, MissingTokens(list(missing.items())))
             await asyncio.sleep(PULSE_S)
 
     def admit(self, id: str, asked: AdmissionRequest, params: SamplingParams, priority: int) -> None:

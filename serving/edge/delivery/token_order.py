@@ -33,10 +33,13 @@ class LastTokens(msgspec.Struct, array_like=True, frozen=True):
 
 @dataclass(slots=True)
 class _Place:
-    """The position of a request's next token, and its last tokens."""
+    """The position of a request's next token, and its last tokens. `seen` is where that position was some `looks` ago
+    (-1: nobody has looked yet)."""
 
     next: int = 0
     last: deque[int] = field(default_factory=lambda: deque(maxlen=MOST_LAST))
+    seen: int = -1
+    looks: int = 0
 
 
 class TokenOrder:
@@ -86,6 +89,20 @@ class TokenOrder:
         its position."""
         late_s = time.monotonic() - patience_s
         return [(id, self._places[id].next) for id, since_s in self._since_s.items() if since_s <= late_s]
+
+    def quiet(self, looks: int) -> list[tuple[str, int]]:
+        """Return the requests that have got no further for so many looks, this one included, and the position of their
+        next token: each once in so many. Looks count and not seconds, as an edge that was stopped has read nothing."""
+        found = list[tuple[str, int]]()
+        for id, place in self._places.items():
+            if place.seen != place.next:
+                place.seen, place.looks = place.next, 0
+            elif place.looks + 1 < looks:
+                place.looks += 1
+            else:
+                place.looks = 0
+                found.append((id, place.next))
+        return found
 
     def _hold(self, chunk: Chunk) -> None:
         held = self._held.setdefault(chunk.request_id, [])

@@ -67,13 +67,15 @@ class ReleaseDelays(msgspec.Struct, array_like=True, frozen=True):
 
 
 class TokenInbox(msgspec.Struct, array_like=True, frozen=True):
-    """Where this edge gets tokens, from devices and from the engine core; told before any request."""
+    """Where this edge gets tokens, from devices and from the engine core; told before any request, and with each pulse,
+    as all of its tokens would be lost with it."""
 
     address: Address
 
 
 class MissingTokens(msgspec.Struct, array_like=True, frozen=True):
-    """Requests of which later tokens are here, and those from a position of their output on have not come."""
+    """Requests of which the tokens from a position of their output on have not come: later ones are here, or nothing of
+    them has come for long."""
 
     positions: list[tuple[str, Count]]
 

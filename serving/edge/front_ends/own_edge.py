@@ -48,7 +48,7 @@ from serving.types import FAILED, Chunk, Release
 
 # Whose tokens the edge may still ask for: requests that have ended within so many real seconds, with so many tokens.
 ENDED_S, MOST_ENDED_TOKENS = 10.0, 1 << 18
-LOST = "Tokens of this request were lost on their way, and nobody has them any more."
+LOST = "A message about this request was lost on its way, and nobody has its tokens any more."
 
 
 class OwnEdge(FrontEnd):
@@ -64,7 +64,7 @@ class OwnEdge(FrontEnd):
         self._pulse = asyncio.Event()
         self._tokens: Sender[list[Release]] | None = None
         self._inbox: Address | None = None
-        self._ended = deque[tuple[float, str, list[int]]]()
+        self._ended = deque[tuple[float, list[int], Chunk]]()
         # What is told without an answer.
         self._hears: dict[str, Callable[[bytes], None]] = {
             PULSE: lambda _: self._pulse.set(),
@@ -145,35 +145,42 @@ class OwnEdge(FrontEnd):
     def deliver(self, release: Release, news: list[tuple[Flight, Chunk]]) -> None:
         """Hand over what a release gives requests of this edge, with its instant: the edge says when it went out."""
         self._send(Release(release.device, release.at_s, [chunk for _, chunk in news]))
-        if ended := [flight for flight, chunk in news if chunk.finish is not None]:
+        if ended := [(flight, chunk) for flight, chunk in news if chunk.finish is not None]:
             self._keep(ended)
-            self.known([flight.request.id for flight in ended])
+            self.known([flight.request.id for flight, _ in ended])
 
-    def _keep(self, ended: list[Flight]) -> None:
-        """Keep the tokens of requests that have ended, for a while."""
+    def _keep(self, ended: list[tuple[Flight, Chunk]]) -> None:
+        """Keep the tokens of requests that have ended, and how they did, for a while."""
         now_s = time.monotonic()
-        self._ended.extend((now_s, flight.request.id, flight.tokens) for flight in ended)
-        kept = sum(len(tokens) for _, _, tokens in self._ended)
+        self._ended.extend((now_s, flight.tokens, last) for flight, last in ended)
+        kept = sum(len(tokens) for _, tokens, _ in self._ended)
         while self._ended and (self._ended[0][0] < now_s - ENDED_S or kept > MOST_ENDED_TOKENS):
-            kept -= len(self._ended.popleft()[2])
+            kept -= len(self._ended.popleft()[1])
 
     def _meet_inbox(self, inbox: Address) -> None:
-        self._inbox, self._tokens = inbox, Sender(inbox)
+        """Send tokens there from now on; it is told anew at each pulse."""
+        if inbox != self._inbox:
+            self._inbox, self._tokens = inbox, Sender(inbox)
 
     def _send(self, release: Release) -> None:
         if self._tokens is not None:
             self._tokens.send([release])
 
     def _give(self, missing: MissingTokens) -> None:
-        """Send tokens that devices have sent, and that have not come; those that nobody has end their request."""
-        ended = {id: tokens for _, id, tokens in self._ended}
+        """Send what was sent, and has not come; a request that nobody has any more ends."""
+        ended = {last.request_id: (tokens, last) for _, tokens, last in self._ended}
         for id, first in missing.positions:
-            flight = self._core.flight(id)
-            tokens = (ended.get(id, []) if flight is None else flight.tokens)[first:]
-            chunk = Chunk(id, first, tokens) if tokens else Chunk(id, first, [], FAILED, LOST)
-            if tokens or flight is None:
-                device = 0 if flight is None else flight.device
-                self._send(Release(device, self._core.clock.now(), [chunk]))
+            if flight := self._core.flight(id):
+                chunk = Chunk(id, first, flight.tokens[first:])
+            elif id in ended:
+                tokens, last = ended[id]
+                chunk = Chunk(id, first, tokens[first:], last.finish, last.stop_reason)
+            elif id in self._adding:
+                continue
+            else:
+                chunk = Chunk(id, first, [], FAILED, LOST)
+            if chunk.tokens or chunk.finish is not None:
+                self._send(Release(flight.device if flight else 0, self._core.clock.now(), [chunk]))
 
     def _begin(self, message: AdmissionCall) -> Call:
         """Begin a call, as it arrived at the edge."""

@@ -95,3 +95,30 @@ def test_behind_a_gap_wait_no_more_than_a_few_with_gaps_between_them() -> None:
     assert order.missing(0.0) == [("a", 2 * MOST_HELD + 1)]
     rest = order.take([Chunk("a", 2 * MOST_HELD + 1, list(range(2 * MOST_HELD + 1, count)))])
     assert rest[-1] == msgspec.structs.replace(last)
+
+
+def test_of_who_has_got_no_further_for_some_looks_each_is_told_once_in_so_many() -> None:
+    order, told = begun("still", "slow", "quick", "held", "over"), list[list[tuple[str, int]]]()
+    order.take([Chunk("still", 0, [0]), Chunk("held", 1, [1])])
+    for look in range(12):
+        order.take([Chunk("quick", look, [look])])
+        if look % 3 == 0:
+            order.take([Chunk("slow", look // 3, [look])])
+        if look == 2:
+            order.take([Chunk("over", 0, [0], STOP)])
+        told.append(order.quiet(4))
+    quiet = [("still", 1), ("held", 0)]
+    assert told == [quiet if look in (4, 8) else [] for look in range(12)]
+
+
+@given(st.lists(st.integers(0, 3), max_size=60), st.integers(1, 5))
+def test_a_request_is_told_of_only_after_so_many_looks_without_a_token(tokens: list[int], looks: int) -> None:
+    """`tokens`: how many come before each look."""
+    order, position, still, since = begun(), 0, -1, 0
+    for count in tokens:
+        order.take([Chunk("a", position, [0] * count)] if count else [])
+        position += count
+        still, since = (still + 1, since + 1) if still >= 0 and not count else (0, 0)
+        told = order.quiet(looks)
+        assert told == ([("a", position)] if since == looks else [])
+        since %= looks

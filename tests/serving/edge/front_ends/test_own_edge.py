@@ -103,9 +103,14 @@ def test_tokens_that_were_lost_are_sent_again_also_of_who_has_ended(tmp_path: Pa
     async def run() -> None:
         ended = flight("ended", 1, 2, 3)
         there = Connected(tmp_path, flight("flies", 4, 5, 6), flight("quiet"))
-        there.edge.deliver(Release(0, 1.0, []), [(ended, Chunk("ended", 2, [3], 0))])
-        there.tell(MISSING, MissingTokens([("ended", 1), ("flies", 2), ("quiet", 0)]))
-        assert await there.gets(3) == [("ended", 2, [3]), ("ended", 1, [2, 3]), ("flies", 2, [6])]
+        there.edge.deliver(Release(0, 1.0, []), [(ended, Chunk("ended", 2, [3], 0, "end"))])
+        there.tell(MISSING, MissingTokens([("ended", 1), ("flies", 2), ("quiet", 0), ("ended", 3)]))
+        given = [("ended", 2, [3]), ("ended", 1, [2, 3]), ("flies", 2, [6]), ("ended", 3, [])]
+        assert await there.gets(4) == given
+        assert [(chunk.finish, chunk.stop_reason) for chunk in there.got] == [(0, "end")] * 2 + [
+            (None, None),
+            (0, "end"),
+        ]
         there.edge.part()
         assert there.edge.inbox is None, "who comes in its place has another"
         there.tell(MISSING, MissingTokens([("flies", 0)]))
@@ -132,6 +137,33 @@ def test_tokens_that_nobody_has_any_more_end_their_request(tmp_path: Path, monke
             ("early", FAILED, LOST),
             ("long", FAILED, LOST),
         ]
+        there.inbox.close()
+
+    asyncio.run(run())
+
+
+def test_one_that_waits_to_be_added_is_left_and_one_that_never_came_ends(tmp_path: Path) -> None:
+    async def run() -> None:
+        there = Connected(tmp_path)
+        there.edge._adding["waits"] = asyncio.create_task(asyncio.sleep(PATIENCE_S))
+        there.tell(MISSING, MissingTokens([("waits", 0), ("never came", 0)]))
+        assert await there.gets(1) == [("never came", 0, [])]
+        assert (there.got[0].finish, there.got[0].stop_reason) == (FAILED, LOST)
+        there.edge._adding["waits"].cancel()
+        there.inbox.close()
+
+    asyncio.run(run())
+
+
+def test_an_inbox_that_is_told_again_keeps_its_connection(tmp_path: Path) -> None:
+    async def run() -> None:
+        there = Connected(tmp_path)
+        before = there.edge._tokens
+        there.tell(INBOX, TokenInbox(there.inbox.address))
+        assert there.edge._tokens is before
+        there.edge.part()
+        there.tell(INBOX, TokenInbox(there.inbox.address))
+        assert there.edge.inbox == there.inbox.address and there.edge._tokens is not before
         there.inbox.close()
 
     asyncio.run(run())
