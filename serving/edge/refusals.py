@@ -19,7 +19,7 @@ class Overflow(QueueOverflowError):  # type: ignore[misc]
 
     def __init__(self, refusal: Refusal, speed: float) -> None:
         wait_s = refusal.wait_s / speed
-        self.reason = refusal.reason
+        self.refusal, self.reason = refusal, refusal.reason
         self.retry_after_s = wait_s if refusal.reason in EXACT else max(SOONEST_S, wait_s)
         sentence = f"{refusal.sentence} Try again in {_told(self.retry_after_s)} s."
         GracefulHTTPError.__init__(self, sentence, HTTPStatus.TOO_MANY_REQUESTS)

@@ -3,9 +3,10 @@ devices, from which most tokens come straight."""
 
 import asyncio
 import logging
+import time
 from itertools import count
 from types import SimpleNamespace
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from vllm.sampling_params import SamplingParams
@@ -27,6 +28,7 @@ from serving.edge.front_ends.edge_messages import (
     INBOX,
     MISSING,
     NO_ANSWER,
+    PLACES,
     PULSE,
     STOP,
     UP,
@@ -38,13 +40,16 @@ from serving.edge.front_ends.edge_messages import (
     ReleaseDelays,
     StoppedRequests,
     TokenInbox,
+    TurnedAway,
 )
 from serving.edge.front_ends.edge_wires import CoreWire
+from serving.edge.front_ends.full_queue import FullQueue
 from serving.edge.intake import Intake
 from serving.edge.operations.utility_calls import RefusedCalls
-from serving.edge.refusals import SOONEST_S, Overflow, exception_of
+from serving.edge.refusals import SOONEST_S, Invalid, Overflow, exception_of
 from serving.edge.request_bounds import check_integers, check_text_alone
 from serving.edge.text_choice import TextNeeds, least_tokens, needs_model
+from serving.refusals import Refusal
 from serving.types import DroppedMessages, Release
 
 log = logging.getLogger("foreserve")
@@ -77,7 +82,7 @@ class RemoteCore(RefusedCalls):
         self._decoder, self._numbers = MsgpackDecoder(EngineCoreOutputs), count(NO_ANSWER + 1)
         self._waiting: dict[int, asyncio.Future[bytes]] = {}
         self._delays: list[tuple[int, float]] = []
-        self._order, self._inbox = TokenOrder(), inbox
+        self._order, self._inbox, self._full = TokenOrder(), inbox, FullQueue()
         wire.listen(self._take, self.outputs.flush)
         inbox.start(self._receive, _tell_dropped, self.outputs.flush)
         self._tell(INBOX, TokenInbox(inbox.address))
@@ -104,16 +109,15 @@ class RemoteCore(RefusedCalls):
         call = current_call()
         if call is None:
             return
-        for field, said in call.body.items():
-            check_integers(field, said)  # for none of more bits can be sent
+        headers, body = _brought_by(call)
         check_integers("priority", priority)
         message = AdmissionCall(
             self._number(call),
             id,
             call.route,
             call.arrival_s,
-            [(text(name), text(value)) for name, value in call.headers],
-            dict(call.body),
+            headers,
+            body,
             asked,
             priority,
             params.extra_args or {},
@@ -136,11 +140,17 @@ class RemoteCore(RefusedCalls):
         judgement = msgspec.msgpack.decode(await self._ask(ADMIT, message), type=Judgement)
         call.answer |= judgement.answer
         call.recorded = judgement.recorded
+        if message.asked.n == 1:
+            self._full.note(judgement.refusal, time.monotonic())
         if judgement.refusal is not None:
-            error = exception_of(judgement.refusal, self.clock.speed)
-            if isinstance(error, Overflow):
-                call.retry_after_s, call.refusal = error.retry_after_s, error
-            raise error
+            raise self._refused(call, judgement.refusal)
+
+    def _refused(self, call: Call, refusal: Refusal) -> Overflow | Invalid:
+        """Return the exception of a refusal; its call is told what its answer needs of it."""
+        error = exception_of(refusal, self.clock.speed)
+        if isinstance(error, Overflow):
+            call.retry_after_s, call.refusal = error.retry_after_s, error
+        return error
 
     async def add_request_async(self, request: EngineCoreRequest) -> None:
         """Have a request served, once it is admitted."""
@@ -172,7 +182,19 @@ class RemoteCore(RefusedCalls):
         """Leave those that wait to the core: none of them keeps its client here from an answer."""
 
     def check_places(self, n: int) -> None:
-        """Leave the places to the core, which checks them when it judges."""
+        """Raise `Overflow` for a call of which nothing was judged yet, while the queue is full by the core's last word.
+        Otherwise leave the places to the core, which checks them when it judges."""
+        call, refusal = current_call(), self._full.refusal(time.monotonic())
+        if refusal is None or n > 1 or call is None or call.judging or call.answered:
+            return
+        message = TurnedAway(self._number(call), call.route, call.arrival_s, *_brought_by(call), refusal, call.posted_s)
+        self._asked(PLACES, message).add_done_callback(self._learn_of_places)
+        raise self._refused(call, refusal)
+
+    def _learn_of_places(self, answer: asyncio.Future[bytes]) -> None:
+        """Take note of what the core says to whoever comes now."""
+        if not answer.cancelled() and answer.exception() is None:
+            self._full.note(msgspec.msgpack.decode(answer.result(), type=Judgement).refusal, time.monotonic())
 
     def retry_after_s(self) -> float:
         """Real seconds until a place may be free, for whom the core has told nothing better."""
@@ -215,13 +237,15 @@ class RemoteCore(RefusedCalls):
 
     async def _ask(self, method: str, message: msgspec.Struct | None) -> bytes:
         """Make a utility call, and wait for its answer."""
-        number = next(self._numbers)
-        self._waiting[number] = asyncio.get_running_loop().create_future()
-        try:
-            self._call(number, method, message)
-            return await self._waiting[number]
-        finally:
-            del self._waiting[number]
+        return await self._asked(method, message)
+
+    def _asked(self, method: str, message: msgspec.Struct | None) -> asyncio.Future[bytes]:
+        """Make a utility call; return its answer to come."""
+        number, answer = next(self._numbers), asyncio.get_running_loop().create_future()
+        self._call(number, method, message)
+        self._waiting[number] = answer
+        answer.add_done_callback(lambda _: self._waiting.pop(number))
+        return answer
 
     def _tell(self, method: str, message: msgspec.Struct | None) -> None:
         """Make a utility call that nobody waits for."""
@@ -261,6 +285,13 @@ class RemoteCore(RefusedCalls):
     def _tell_delays(self) -> None:
         delays, self._delays = self._delays, []
         self._tell(DELAYS, ReleaseDelays(delays))
+
+
+def _brought_by(call: Call) -> tuple[list[tuple[str, str]], dict[str, Any]]:
+    """Return a call's headers, and our fields of its body. Raise `OutOfBounds` for an integer that can't be sent."""
+    for field, said in call.body.items():
+        check_integers(field, said)
+    return [(text(name), text(value)) for name, value in call.headers], dict(call.body)
 
 
 def _tell_dropped(dropped: DroppedMessages) -> None:

@@ -1,7 +1,7 @@
 """Messages of an edge in a process of its own to the engine core, beside those of vLLM's protocol.
 
-Each is the argument of a utility call of vLLM's, encoded: `ADMIT` is answered with a `Judgement`, `WARM` once the edge
-may serve, the others not.
+Each is the argument of a utility call of vLLM's, encoded: `ADMIT` and `PLACES` are answered with a `Judgement`, `WARM`
+once the edge may serve, the others not.
 """
 
 from typing import Any, Literal
@@ -16,7 +16,7 @@ from serving.refusals import Refusal
 from serving.types import Count
 
 ADMIT, DELAYS, ENDED = "foreserve_admit", "foreserve_delays", "foreserve_ended"
-INBOX, MISSING = "foreserve_inbox", "foreserve_missing"
+INBOX, MISSING, PLACES = "foreserve_inbox", "foreserve_missing", "foreserve_places"
 PULSE, STOP, UP, WARM = "foreserve_pulse", "foreserve_stop", "foreserve_up", "foreserve_warm"
 CALL = "foreserve-call"
 """The name of the number of a request's call among vLLM's trace headers, which nothing else uses here."""
@@ -51,6 +51,21 @@ class Judgement(msgspec.Struct, array_like=True, frozen=True):
     refusal: Refusal | None
     answer: dict[str, str]
     recorded: bool
+
+
+class TurnedAway(msgspec.Struct, array_like=True, frozen=True):
+    """The edge has refused a call (see `AdmissionCall`) by itself, with what the core has said of another one just now.
+
+    The answer is what the core would say now.
+    """
+
+    call: Count
+    route: str
+    arrival_s: float
+    headers: list[tuple[str, str]]
+    body: dict[str, Any]
+    refusal: Refusal
+    posted_s: float | None = None
 
 
 class CallEnd(msgspec.Struct, array_like=True, frozen=True):

@@ -29,6 +29,7 @@ from serving.edge.front_ends.edge_messages import (
     ENDED,
     INBOX,
     MISSING,
+    PLACES,
     PULSE,
     STOP,
     UP,
@@ -40,10 +41,13 @@ from serving.edge.front_ends.edge_messages import (
     ReleaseDelays,
     StoppedRequests,
     TokenInbox,
+    TurnedAway,
 )
 from serving.edge.front_ends.edge_wires import EdgeWire
 from serving.edge.front_ends.front_end import FrontEnd
+from serving.edge.refusals import Overflow
 from serving.flight import Flight
+from serving.refusals import Refusal
 from serving.types import FAILED, Chunk, Release
 
 # Whose tokens the edge may still ask for: requests that have ended within so many real seconds, with so many tokens.
@@ -121,10 +125,8 @@ class OwnEdge(FrontEnd):
 
     def answer(self, call_id: int, method: str, arguments: list[Any]) -> UtilityOutput | None:
         """Answer a utility call; None if nobody waits for that."""
-        if method == ADMIT:
-            message = msgspec.msgpack.decode(arguments[0], type=AdmissionCall)
-            call = self._calls.get(message.call) or self._begin(message)
-            judgement = _context(call).run(self._judge, call, message)
+        if method in (ADMIT, PLACES):
+            judgement = (self._admit if method == ADMIT else self._turn_away)(arguments[0])
             return UtilityOutput(call_id, result=UtilityResult(msgspec.msgpack.encode(judgement)))
         if method == WARM:
             self._eager.append(call_id)
@@ -182,14 +184,36 @@ class OwnEdge(FrontEnd):
             if chunk.tokens or chunk.finish is not None:
                 self._send(Release(flight.device if flight else 0, self._core.clock.now(), [chunk]))
 
-    def _begin(self, message: AdmissionCall) -> Call:
+    def _begin(self, message: AdmissionCall | TurnedAway) -> Call:
         """Begin a call, as it arrived at the edge."""
         call = Call(message.arrival_s, message.headers, message.body, route=message.route)
-        call.needs_model = message.text.model
         call.posted_s = message.posted_s
         call.at_end.append(lambda: self._core.ended(call))
         self._calls[message.call] = call
         return call
+
+    def _admit(self, told: bytes) -> Judgement:
+        """Judge a request of a call, which begins with its first one."""
+        message = msgspec.msgpack.decode(told, type=AdmissionCall)
+        if (call := self._calls.get(message.call)) is None:
+            call = self._begin(message)
+            call.needs_model = message.text.model
+        return _context(call).run(self._judge, call, message)
+
+    def _turn_away(self, told: bytes) -> Judgement:
+        """Count a call that the edge has refused; return what is to be said to the next one."""
+        message = msgspec.msgpack.decode(told, type=TurnedAway)
+        call = self._calls.get(message.call) or self._begin(message)
+        return Judgement(_context(call).run(self._refuse, message.refusal), {}, False)
+
+    def _refuse(self, told: Refusal) -> Refusal | None:
+        """Refuse the current call, which was told so; return its refusal by what is so now, None if a place is free."""
+        try:
+            self._core.check_places(1)
+        except Overflow as overflow:
+            return overflow.refusal
+        self._core.refuse(told)
+        return None
 
     def _judge(self, call: Call, message: AdmissionCall) -> Judgement:
         """Judge a request of the current call."""

@@ -1,12 +1,16 @@
 """Does the engine core hear of the end of each call of an edge in another process, and take none for another?"""
 
 import asyncio
+import time
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import msgspec
 import pytest
+from vllm.exceptions import VLLMClientError
 from vllm.sampling_params import SamplingParams
+from vllm.v1.engine import EngineCoreOutputs, UtilityOutput
+from vllm.v1.serial_utils import MsgpackEncoder, UtilityResult
 
 from serving.admission_request import AdmissionRequest
 from serving.call import Call, stamp
@@ -16,20 +20,28 @@ from serving.edge import remote_core
 from serving.edge.arrivals import Arrivals
 from serving.edge.async_llm import DeviceRanks
 from serving.edge.front_ends.edge_messages import (
+    ADMIT,
     ENDED,
     INBOX,
     MISSING,
+    PLACES,
     AdmissionCall,
     CallEnd,
+    Judgement,
     MissingTokens,
     TokenInbox,
+    TurnedAway,
 )
-from serving.edge.refusals import GivenUp
+from serving.edge.front_ends.full_queue import FULL_S
+from serving.edge.refusals import GivenUp, Overflow
 from serving.edge.remote_core import QUIET_PULSES, RemoteCore
+from serving.refusals import Reason, Refusal
 from serving.token_source.chunks import probe
 from serving.types import Chunk, Release
 
 Told = TypeVar("Told")
+FULL = Refusal(Reason.QUEUE, "All 2 places of the queue are taken.", 6.0)
+TOO_LONG = Refusal(Reason.TOO_LONG, "The context has no room for that.", field="max_tokens")
 
 
 class Wire:
@@ -67,6 +79,23 @@ class Taking(RemoteCore):
 
     async def _judge(self, call: Call, message: AdmissionCall) -> None:
         pass
+
+
+class Answering(Wire):
+    """Has each request, and each question for places, answered with a refusal, or None."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.core: Any = None
+        self.refusal: Refusal | None = FULL
+
+    def send(self, kind: Any, message: Any) -> None:
+        super().send(kind, message)
+        _, number, method, _ = message
+        if method in (ADMIT, PLACES):
+            result = UtilityResult(msgspec.msgpack.encode(Judgement(self.refusal, {}, False)))
+            outputs = EngineCoreOutputs(utility_output=UtilityOutput(number, result=result))
+            asyncio.get_running_loop().call_soon(self.core._take, MsgpackEncoder().encode(outputs))
 
 
 def core_on(clock: WallClock, wire: Wire, kind: type[RemoteCore]) -> RemoteCore:
@@ -136,5 +165,75 @@ def test_a_pulse_tells_where_tokens_go_and_asks_for_those_that_have_not_come(mon
         assert [message.positions for message in asked] == [*[one] * QUIET_PULSES, both, *[one] * (QUIET_PULSES - 1)]
         told = [message.address for message in wire.told(INBOX, TokenInbox)]
         assert len(told) > QUIET_PULSES and set(told) == {Address("here", "/inbox")}
+
+    asyncio.run(play())
+
+
+async def asks(core: RemoteCore, n: int = 1) -> None:
+    """Have a call's request judged, of so many sequences."""
+    call = stamp(core.clock)
+    core.admit("a", AdmissionRequest(4, 16, n), SamplingParams(max_tokens=16), 0)
+    await call.judged()
+
+
+async def comes(core: RemoteCore, n: int = 1) -> tuple[Call, str]:
+    """Have a call look for a place before its body is read; return it, with the sentence of its refusal or ""."""
+    call = stamp(core.clock, [(b"x-foreserve-slo", b"chat")], "/v1/completions")
+    try:
+        core.check_places(n)
+    except Overflow as refusal:
+        return call, str(refusal)
+    return call, ""
+
+
+def test_who_comes_while_the_queue_is_full_is_refused_at_once_and_counted_by_the_core() -> None:
+    async def play() -> None:
+        wire = Answering()
+        core = wire.core = core_on(WallClock(0.0, 2.0), wire, RemoteCore)
+        assert (await asyncio.create_task(comes(core)))[1] == "", "nobody was refused yet"
+        with pytest.raises(Overflow):
+            await asyncio.create_task(asks(core))
+        call, sentence = await asyncio.create_task(comes(core))
+        assert sentence == f"{FULL.sentence} Try again in 3 s." and call.retry_after_s == 3.0
+        assert isinstance(call.refusal, Overflow) and call.refusal.reason is Reason.QUEUE
+        (told,) = wire.told(PLACES, TurnedAway)
+        assert (told.route, told.headers, told.refusal) == ("/v1/completions", [("x-foreserve-slo", "chat")], FULL)
+        # Several sequences are judged by the core, and who was judged there has a place, or waits for an answer.
+        assert (await asyncio.create_task(comes(core, 2)))[1] == ""
+        judged = stamp(core.clock)
+        judged.judging["a"] = asyncio.get_running_loop().create_future()
+        core.check_places(1)
+        # The next one is told so as well, until the core has said that there is a place.
+        wire.refusal = None
+        assert (await asyncio.create_task(comes(core)))[1] == sentence
+        await asyncio.sleep(0.001)
+        assert (await asyncio.create_task(comes(core)))[1] == "" and len(wire.told(PLACES, TurnedAway)) == 2
+        assert not core._waiting
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize(("refusal", "n"), [(TOO_LONG, 1), (FULL, 2)])
+def test_a_refusal_that_says_nothing_of_one_place_keeps_nobody_out(refusal: Refusal, n: int) -> None:
+    async def play() -> None:
+        wire = Answering()
+        core = wire.core = core_on(WallClock(0.0), wire, RemoteCore)
+        wire.refusal = refusal
+        with pytest.raises(VLLMClientError if refusal is TOO_LONG else Overflow):
+            await asyncio.create_task(asks(core, n))
+        assert (await asyncio.create_task(comes(core)))[1] == ""
+
+    asyncio.run(play())
+
+
+def test_a_full_queue_is_forgotten_after_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def play() -> None:
+        wire = Answering()
+        core = wire.core = core_on(WallClock(0.0), wire, RemoteCore)
+        with pytest.raises(Overflow):
+            await asyncio.create_task(asks(core))
+        later_s = time.monotonic() + FULL_S
+        monkeypatch.setattr(remote_core.time, "monotonic", lambda: later_s)
+        assert (await asyncio.create_task(comes(core)))[1] == ""
 
     asyncio.run(play())

@@ -33,6 +33,7 @@ CONNECTIONS = 12
 # More than an edge has connections to the engine core.
 SLOW = 70
 RESTART_S = 60.0
+PLACES = 64
 
 # No instant is checked here.
 pytestmark = pytest.mark.beside
@@ -45,7 +46,8 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def edges(log: Path) -> Iterator[ServerProcess]:
-    with server("--devices", "2", "--edges", "2", "--speed", "4", "--max-queue", "64", quiet=True, log=log) as child:
+    options = ("--devices", "2", "--edges", "2", "--speed", "4", "--max-queue", str(PLACES))
+    with server(*options, quiet=True, log=log) as child:
         yield child
 
 
@@ -102,6 +104,37 @@ def test_refusals_come_with_a_status_before_a_stream_begins(edges: ServerProcess
     beyond = {"x-data-parallel-rank": str(2**31 - 1)}
     assert httpx.post(edges.http_url + CHAT, json=ASKED, headers=beyond, timeout=60).status_code == 400
     assert httpx.post(edges.http_url + CHAT, json=ASKED, headers={"x-data-parallel-rank": "1"}).status_code == 200
+
+
+def test_a_full_queue_is_told_before_a_body_is_read_and_each_of_its_refusals_is_counted(edges: ServerProcess) -> None:
+    many = {**ASKED, "max_tokens": 900, "ignore_eos": True, "stream": True, "n": PLACES // 2}
+    before, refused, early = counted(edges, "foreserve_rejections_total"), 0, ""
+    with contextlib.ExitStack() as stack:
+        for _ in range(2):
+            answer = stack.enter_context(httpx.stream("POST", edges.http_url + CHAT, json=many, timeout=60))
+            assert answer.status_code == 200
+        for _ in range(10 * CONNECTIONS):
+            # A connection each, to either edge: one of which has just refused somebody.
+            refused += httpx.post(edges.http_url + CHAT, json=ASKED, timeout=60).status_code == 429
+            if early := answer_without_body(edges):
+                break
+    assert early.startswith("HTTP/1.1 429") and "retry-after: " in early and f"All {PLACES} places" in early
+    wait_until(lambda: counted(edges, "foreserve_rejections_total") == before + refused + 1)
+    wait_until(lambda: counted(edges, "vllm:num_requests_running") == counted(edges, "vllm:num_requests_waiting") == 0)
+
+
+def answer_without_body(edges: ServerProcess) -> str:
+    """Return what a chat is answered with whose body has not come, "" if its body is waited for."""
+    url = httpx.URL(edges.http_url)
+    with socket.create_connection((url.host, url.port), timeout=60) as slow:
+        slow.sendall(f"POST {CHAT} HTTP/1.1\r\nHost: x\r\n".encode())
+        slow.sendall(b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+        slow.settimeout(0.2)
+        said = b""
+        with contextlib.suppress(TimeoutError):
+            while more := slow.recv(1 << 16):
+                said += more
+        return said.decode()
 
 
 def test_the_admin_and_probes_reach_the_engine_core_through_any(edges: ServerProcess) -> None:

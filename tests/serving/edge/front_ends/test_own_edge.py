@@ -20,16 +20,23 @@ from serving.edge.delivery.token_order import LastTokens
 from serving.edge.front_ends import own_edge
 from serving.edge.front_ends.edge_messages import (
     CALL,
+    ENDED,
     INBOX,
     MISSING,
     NO_ANSWER,
+    PLACES,
     STOP,
+    CallEnd,
+    Judgement,
     MissingTokens,
     StoppedRequests,
     TokenInbox,
+    TurnedAway,
 )
 from serving.edge.front_ends.own_edge import LOST, OwnEdge
+from serving.edge.refusals import Overflow
 from serving.flight import Flight
+from serving.refusals import Reason, Refusal
 from serving.types import FAILED, Chunk, DroppedMessages, Release, Request
 
 PATIENCE_S = 10.0
@@ -230,3 +237,33 @@ def test_a_request_that_ends_before_it_is_in_flight_never_is(
         assert edge.known(["gone", "stays"]) == ["stays"]
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_a_call_that_the_edge_has_refused_is_counted_and_the_next_one_is_told_what_is_so_now(
+    tmp_path: Path, full: bool
+) -> None:
+    told = Refusal(Reason.QUEUE, "All 2 places of the queue are taken.", 1.0)
+    now, seen = told._replace(wait_s=2.0), list[tuple[Any, ...]]()
+
+    class FullCore(Core):
+        def check_places(self, n: int) -> None:
+            seen.append(("asked", n, current_call()))
+            if full:
+                raise Overflow(now, 1.0)
+
+        def refuse(self, refusal: Refusal) -> None:
+            seen.append(("refused", refusal, current_call()))
+
+    core = FullCore()
+    edge = OwnEdge(tmp_path / "wire", core, None)  # type: ignore[arg-type]  # what an edge asks of it
+    message = TurnedAway(5, "/v1/completions", 3.0, [("x", "y")], {"slo": "z"}, told)
+    output = edge.answer(7, PLACES, [msgspec.msgpack.encode(message)])
+    assert output is not None and output.call_id == 7
+    answered = msgspec.msgpack.decode(output.result.result, type=Judgement)
+    assert answered == Judgement(now if full else None, {}, False)
+    call = edge._calls[5]
+    assert (call.route, call.arrival_s, call.headers, call.body) == ("/v1/completions", 3.0, [("x", "y")], {"slo": "z"})
+    assert seen == [("asked", 1, call), *([] if full else [("refused", told, call)])]
+    edge.answer(0, ENDED, [msgspec.msgpack.encode(CallEnd(5, "429"))])
+    assert core.told == [("ended", call)] and call.status == "429" and not edge._calls
