@@ -1,12 +1,13 @@
 """Expected device: sets the pace and the limits of a device in the forecast."""
 
-from functools import cache
+from functools import lru_cache
 
 from serving.admission.device_queue import NO_CHUNK, DeviceQueue
 from serving.admission.forecast import Forecast
 from serving.admission.step_times import Pace
 from serving.admission.turn_queue import TurnQueue
 from serving.device.device_spec import DeviceSpec
+from serving.scenario.fleet import MOST_DEVICES
 from serving.scheduler.config import DECODE_FIRST, MIXED, Limits
 
 
@@ -23,7 +24,7 @@ def expect(forecast: Forecast, index: int, spec: DeviceSpec, limits: Limits, pre
         forecast.add(index, kind(pace, seqs, tokens, limits.kv_capacity_tokens, chunk, apart))
 
 
-@cache
+@lru_cache(2 * MOST_DEVICES)
 def _pace_of(spec: DeviceSpec, max_num_seqs: int, max_num_batched_tokens: int) -> Pace:
-    """Return the pace of all devices of a kind: cached, as it takes a hundred probes."""
+    """Return the pace of all devices of a kind in a condition: cached, as it takes a hundred probes."""
     return Pace(spec.load().device, max_num_seqs, max_num_batched_tokens)

@@ -30,6 +30,11 @@ class Forecast:
         """Stop forecasting for a device that takes no more requests."""
         self._open.discard(device)
 
+    def remove(self, device: int) -> None:
+        """Forget a device that is gone. Its last requests, and the record of its last step, may be reported later."""
+        self.close(device)
+        self._queues.pop(device, None)
+
     def predict_ttft_s(self, device: int, prompt_tokens: int, now_s: float) -> float:
         """Emulated seconds from `now_s` until the first token of a request that comes to the device now."""
         return self._queues[device].ttft_s(prompt_tokens, now_s)
@@ -93,10 +98,10 @@ class Forecast:
                 self.on_finish(chunk.request_id, chunk.first + len(chunk.tokens))
 
     def on_step(self, record: StepRecord) -> None:
-        """Record a step of a device, after its release."""
-        queue = self._queues[record.device]
-        queue.learn(record)
-        queue.begin(record.start_s + record.latency_s)
+        """Record a step of a device, after its release; ignore one that is gone."""
+        if queue := self._queues.get(record.device):
+            queue.learn(record)
+            queue.begin(record.start_s + record.latency_s)
 
     def _remove(self, request_id: str) -> None:
         if queue := self._at.pop(request_id, None):

@@ -13,7 +13,7 @@ from serving.types import Chunk, Release, StepRecord
 
 
 class ForecastDevice(Protocol):
-    """A device as the forecast knows it; `serving` while it takes requests."""
+    """A device as the forecast knows it; `serving` while it takes requests, `gone` once it never will again."""
 
     @property
     def index(self) -> int: ...
@@ -26,6 +26,9 @@ class ForecastDevice(Protocol):
 
     @property
     def serving(self) -> bool: ...
+
+    @property
+    def gone(self) -> bool: ...
 
 
 class ForecastFeed(Observer[TrackedRequest, ForecastDevice]):
@@ -55,5 +58,7 @@ class ForecastFeed(Observer[TrackedRequest, ForecastDevice]):
             limits = limits_of(self._scenario, device.device_limits)
             scenario = self._scenario
             expect(self._forecast, device.index, device.spec, limits, scenario.prefill, scenario.prefill_chunk)
+        elif device.gone:
+            self._forecast.remove(device.index)
         else:
             self._forecast.close(device.index)

@@ -264,7 +264,7 @@ class Devices:
             loop.cancel()
         self.addresses.pop(node.index, None)
         if state is State.GONE:
-            self._router.forget(node.index)
+            self._router.remove(node.index)
         self.cluster.end_node(node)
         others = [self.nodes[each] for each in self.tier(node.index) if each in self.nodes]
         # One that is lost and still being mended needs its tier.

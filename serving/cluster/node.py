@@ -64,6 +64,11 @@ class Node:
         return self.state is State.SERVING
 
     @property
+    def gone(self) -> bool:
+        """Tell whether the device will never serve again."""
+        return self.state is State.GONE
+
+    @property
     def up(self) -> bool:
         """Tell whether the device has requests, or takes them."""
         return self.state in (State.SERVING, State.DRAINING)

@@ -2,13 +2,17 @@
 
 import threading
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from device_model.step import StepCost, StepPlan
 from serving.device.device_spec import DeviceLimits, DeviceSpec
 from serving.policies.placed_plan import Mix
 from serving.policies.step_option import DraftedStep, Progress, StepOption
-from serving.policies.step_options import StepOptions
 from serving.policies.turnover import CostQuestion, TokenCost
+from serving.scenario.fleet import MOST_DEVICES
+
+# Models that are kept: one of each device of a fleet, in a condition of its own, and as many conditions before those.
+KEPT = 2 * MOST_DEVICES
 
 
 class DeviceModels:
@@ -20,7 +24,9 @@ class DeviceModels:
     def __init__(self, fleet: Iterable[DeviceSpec]) -> None:
         """Load the models of a fleet. Raise DeviceError or UsageError if there can be no such device."""
         self._lock = threading.Lock()
-        self._loaded = {spec: spec.load() for spec in set(fleet)}
+        self._load = lru_cache(KEPT)(DeviceSpec.load)
+        for spec in set(fleet):
+            self._load(spec)
 
     def device_limits(self, spec: DeviceSpec) -> DeviceLimits:
         """Return what a device can hold. Raise DeviceError or UsageError if there can be no such device."""
@@ -68,8 +74,3 @@ class DeviceModels:
         """Return what a token costs a device later, as `StepOptions.token_costs` does."""
         with self._lock:
             return self._load(spec).token_costs(depths, question)
-
-    def _load(self, spec: DeviceSpec) -> StepOptions:
-        if spec not in self._loaded:
-            self._loaded[spec] = spec.load()
-        return self._loaded[spec]

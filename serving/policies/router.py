@@ -33,6 +33,12 @@ class Router:
         self._open.discard(device)
         self._choice = []
 
+    def remove(self, device: int) -> None:
+        """Forget a device that is gone: requests that it still has leave it as it goes."""
+        self.close(device)
+        self._views.pop(device, None)
+        self.forget(device)
+
     def forget(self, device: int) -> None:
         """Record that a device's prefix cache is empty."""
         self._policy.forget(device)
@@ -59,13 +65,13 @@ class Router:
         return chosen.index
 
     def done(self, ended: Iterable[tuple[int, Request]]) -> None:
-        """Record that requests have left their devices."""
+        """Record that requests have left their devices, which may be gone."""
         for device, request in ended:
-            view = self._views[device]
-            view.requests -= 1
-            view.tokens -= request.prompt_tokens
+            if view := self._views.get(device):
+                view.requests -= 1
+                view.tokens -= request.prompt_tokens
 
     def in_flight(self, device: int) -> int:
-        """Return how many requests are in flight on a device: none on one that never came up."""
+        """Return how many requests are in flight on a device: none on one that never came up, or is gone."""
         view = self._views.get(device)
         return 0 if view is None else view.requests

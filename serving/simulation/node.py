@@ -95,6 +95,11 @@ class VirtualDevice:
     serving: bool
     at_s: float
 
+    @property
+    def gone(self) -> bool:
+        """Tell that it may come back."""
+        return False
+
 
 class VirtualObserver(Observer[Outcome, VirtualDevice]):
     """Observes a run in virtual time. Devices take turns, so one may report an instant a little before the last one of

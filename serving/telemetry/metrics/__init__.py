@@ -85,6 +85,7 @@ class Metrics(EdgeObserver):
             self.on_idle(node.index)
         if node.state is State.GONE:
             self.requests.forget(node.index)
+            self.service.forget(node.index)
 
     def on_begin(self, flight: Flight) -> None:
         self._in_flight.put(flight)

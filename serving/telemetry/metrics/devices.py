@@ -1,7 +1,7 @@
 """Device metrics: state, memory, power, faults, and restarts of actors."""
 
 from collections.abc import Callable
-from functools import cache
+from functools import lru_cache
 
 from prometheus_client import CollectorRegistry
 
@@ -10,6 +10,7 @@ from device_model.specs.hardware import TierNames
 from serving.cluster.node import Node, State
 from serving.device.device_spec import DeviceSpec
 from serving.scenario.faults import ANYWHERE, STALL
+from serving.scenario.fleet import MOST_DEVICES
 from serving.telemetry.metrics.families import Counters, Gauges, Labels
 from serving.telemetry.metrics.in_flight import InFlight
 from serving.telemetry.metrics.window import Window
@@ -22,9 +23,9 @@ TOKEN_SOURCE = "token source"
 OF_ALL, OF_A_DEVICE = ("edge", "device model"), ("device", "scheduler", "lpddr")
 
 
-@cache
+@lru_cache(2 * MOST_DEVICES)
 def device_of(spec: DeviceSpec) -> RooflineDevice:
-    """Load a device, once for all of its kind."""
+    """Load a device, once for all of its kind in a condition."""
     return spec.load().device
 
 

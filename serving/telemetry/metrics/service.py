@@ -101,6 +101,10 @@ class ServiceMetrics:
         if flight.first_s is not None:
             self.recent.append((flight.ttft_s, flight.tpot_s))
 
+    def forget(self, device: int) -> None:
+        """Drop the queue of a device that is gone."""
+        self._seen = {labels for labels in self._seen if labels[0] != str(device)}
+
     def names(self) -> list[str]:
         """Return the SLO classes with series: all but those that no request was ever in."""
         used = {labels[0] for labels in (*self.requests.values, *self.rejections.values)}

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from device_model.step import FloatArray, StepPlan
 from serving.admission.device_queue import DeviceQueue
@@ -11,6 +12,8 @@ from serving.admission.forecast import Forecast
 from serving.admission.forecast_feed import ForecastFeed
 from serving.admission.step_times import Pace
 from serving.clock import VirtualClock
+from serving.cluster.node import Node, State
+from serving.device.device_spec import DeviceSpec
 from serving.scenario.scenario import Scenario
 from serving.simulation.simulator import Simulator
 from serving.types import NEVER, Release, Request
@@ -225,6 +228,24 @@ def test_what_a_crowd_taught_does_not_turn_people_away_from_an_idle_device() -> 
     for release in releases:
         tell(told, release)
     assert told.predict_ttft_s(0, 100, releases[-1].at_s) == pytest.approx(alone_s)
+
+
+def test_of_devices_that_have_come_and_gone_nothing_is_kept_though_their_last_step_is_told_of_later() -> None:
+    scenario, told = Scenario(devices=1), Forecast()
+    spec = DeviceSpec.of(scenario, scenario.members[0])
+    feed, figures = ForecastFeed(told, scenario, lambda: 0.0), spec.device_limits(spec.load())
+    for index in range(3):
+        last = Request(f"last of {index}", 0.0, 60, 1)
+        feed.on_change(Node(index, spec, figures, None, None, None, State.SERVING))
+        told.on_submit(index, last, 0.0)
+        feed.on_change(Node(index, spec, figures, None, None, None, State.LOST))
+        assert told.tokens_per_s(index, 1) > 0  # one that is lost may come back
+        feed.on_change(Node(index, spec, figures, None, None, None, State.GONE))
+        assert told.devices == [] and told.tokens_per_s(index, 1) == 0
+        [release] = Bench(VirtualClock(), [last]).run().releases
+        told.on_release(release.chunks)
+        feed.on_step(structs.replace(release.record, device=index))
+    assert told.next_stream(0.0) == (0.0, 0.0) and told._queues == {} == told._at
 
 
 def test_a_prompt_whose_only_token_was_overdue_is_not_taken_off_those_that_come_after_it() -> None:

@@ -68,6 +68,7 @@ def test_one_that_is_lost_meanwhile_is_gone_and_does_not_come_back_when_the_faul
         devices.drain(0)
         told = await injector.inject(Fault(LOST, device=0))
         assert flight.device == 1 and nodes[0].state is State.GONE
+        assert list(router._views) == [1] and router.in_flight(1) == 1
         assert (observer.began, observer.active) == (1, 0)
         await injector.clear(told.id)
         assert nodes[0].state is State.GONE and observer.active == 0

@@ -192,6 +192,18 @@ def test_what_a_device_had_before_it_was_lost_counts_no_more(policy: str) -> Non
     assert made.choose(request(2, blocks=[1, 2, 3, 4])) == other
 
 
+def test_of_devices_that_have_come_and_gone_nothing_is_kept_though_their_requests_leave_them_later() -> None:
+    made = router("least-loaded", 2)
+    for index in range(2, 6):
+        made.add(index, 0.001)
+        last = request(index)
+        assert made.choose(last) == index
+        made.remove(index)
+        assert made.choose(last) != index and made.in_flight(index) == 0
+        made.done([(index, last)])
+    assert sorted(made._views) == [0, 1]
+
+
 def test_a_faster_device_gets_more() -> None:
     made = Router(parse_router("least-loaded").policy())
     made.add(0, 0.01)

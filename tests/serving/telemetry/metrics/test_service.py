@@ -2,6 +2,7 @@
 
 from itertools import product
 
+from serving.cluster.node import State
 from serving.refusals import Reason, Refusal
 from serving.scenario.slo import OWN_TARGETS
 from serving.telemetry.metrics.service import NO_TOPIC
@@ -87,6 +88,9 @@ def test_the_queue_is_looked_at_when_somebody_scrapes() -> None:
     assert registry.get_sample_value("foreserve_queue_oldest_seconds", {"device": "0"}) == 3
     waiting.started_s = 2.0
     assert registry.get_sample_value("foreserve_queue_requests", labels) == 0
+    metrics.on_change(node(0, State.GONE))
+    assert registry.get_sample_value("foreserve_queue_requests", labels) is None
+    assert registry.get_sample_value("foreserve_queue_oldest_seconds", {"device": "0"}) is None
 
 
 def test_requests_that_a_device_has_not_looked_at_yet_wait() -> None:
