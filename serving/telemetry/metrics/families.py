@@ -9,6 +9,7 @@ the scrape. Labels are tuples in the order of the family's label names.
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import ClassVar
 
@@ -44,6 +45,14 @@ class Family(Metric):
         """In Prometheus's text format, 0.0.4."""
         name = f"{self.name}_total" if self.type == "counter" else self.name
         return f"# HELP {name} {self.documentation}\n# TYPE {name} {self.type}\n{self._body()}"
+
+    def _restricted_metric(self, names: set[str]) -> Metric | None:
+        """Return the family with those of its samples alone that are called so; None if none is. A registry asks for it
+        when a scraper picks series by name, and the library's own has each sample made."""
+        # Not `splitlines`: a label may hold what it takes for the end of a line.
+        lines = [f"{line}\n" for line in self._body().split("\n")[:-1] if _sample_name(line) in names]
+        full = partial(super()._restricted_metric, names)
+        return Family(self.name, self.documentation, self.type, lambda: "".join(lines), full) if lines else None
 
 
 class _Labelled(Collector):
@@ -183,6 +192,11 @@ class Histograms(_Labelled):
     def _cumulated(self, tally: Histogram) -> list[tuple[str, float]]:
         counts = accumulate(map(float, tally.counts))
         return list(zip(self._le, counts, strict=True))
+
+
+def _sample_name(line: str) -> str:
+    """Return the name of the sample in a line of text."""
+    return line.partition("{")[0].partition(" ")[0]
 
 
 def escaped(value: str) -> str:

@@ -46,6 +46,23 @@ def test_a_scraper_may_ask_for_some_figures_of_the_devices_too() -> None:
     assert "DCGM_FI_DEV_POWER_USAGE{" in some and "DCGM_FI_DEV_GPU_UTIL" not in some
 
 
+def test_of_series_of_the_emulation_a_scraper_may_pick_some_in_the_same_format() -> None:
+    metrics, registry = measured(2)
+    app = FastAPI()
+    app.include_router(metrics_routes(registry, metrics.dcgm))
+    answers = [
+        TestClient(app).get("/metrics", params={"name[]": names}, headers={"accept": OLD})
+        for names in (["vllm:prompt_tokens_total", "vllm:kv_cache_usage_perc"], [], ["vllm:prompt_tokens"], [""])
+    ]
+    assert {answer.headers["content-type"] for answer in answers} == {"text/plain; version=0.0.4; charset=utf-8"}
+    some, whole, *nothing = [answer.text.splitlines(keepends=True) for answer in answers]
+    wanted = ("vllm:prompt_tokens_total", "vllm:kv_cache_usage_perc")
+    assert sorted(some) == sorted(
+        line for line in whole if line.removeprefix("# HELP ").removeprefix("# TYPE ").startswith(wanted)
+    )
+    assert len(some) == 2 * (2 + 2) and nothing == [[], []]
+
+
 def test_a_scraper_reads_all_that_has_happened() -> None:
     registry, app = CollectorRegistry(), FastAPI()
     steps = Counter("foreserve_steps", "Steps.", registry=registry)

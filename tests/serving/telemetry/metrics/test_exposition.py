@@ -2,6 +2,7 @@
 
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client import Histogram as Reference
+from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from serving.clock import WallClock
@@ -55,24 +57,54 @@ def test_cardinality_is_bounded_and_every_metric_has_help_and_a_base_unit() -> N
         assert not any(unit in family.name for unit in ("_ms", "_mj", "_gb", "_mib", "percent")), family.name
 
 
+def read(text: str) -> dict[str, tuple[str, str, dict[tuple[str, frozenset[tuple[str, str]]], float]]]:
+    found = {}
+    for family in text_string_to_metric_families(text):
+        values = {(sample.name, frozenset(sample.labels.items())): sample.value for sample in family.samples}
+        found[family.name] = family.type, family.documentation, values
+    return found
+
+
 def test_a_scrape_writes_what_the_library_would() -> None:
     metrics, registry = measured(2)
     everything(metrics, 2)
     metrics.devices.device.values[("7", 'a "quoted"\\ name\n', "gone")] = 1
-
-    def read(text: str) -> dict[str, tuple[str, str, dict[tuple[str, frozenset[tuple[str, str]]], float]]]:
-        found = {}
-        for family in text_string_to_metric_families(text):
-            values = {(sample.name, frozenset(sample.labels.items())): sample.value for sample in family.samples}
-            found[family.name] = family.type, family.documentation, values
-        return found
-
     written = "".join(family.written() for family in registry.collect() if isinstance(family, Family))
     theirs = read(generate_latest(registry).decode())
     # Two read of a clock.
     for name in ("foreserve_emulated_seconds", "foreserve_idle_energy_joules", "foreserve_power_watts"):
         assert theirs.pop(name)[:2] == read(written)[name][:2]
     assert {name: each for name, each in read(written).items() if name in theirs} == theirs
+
+
+PICKED = [
+    ["foreserve_device"],
+    ["foreserve_tier_bytes_total", "vllm:time_to_first_token_seconds_bucket"],
+    ["vllm:time_to_first_token_seconds_sum", "vllm:iteration_tokens_total_count", "foreserve_speed"],
+    # A counter and a histogram have no samples of these names, and of the others there is nothing.
+    ["foreserve_tier_bytes", "vllm:time_to_first_token_seconds", "", "# HELP", "no_such_metric"],
+]
+
+
+SAMPLES = {name for names in PICKED[:-1] for name in names}
+
+
+@pytest.mark.parametrize("names", PICKED)
+def test_a_scrape_of_some_series_writes_what_the_library_would_and_makes_none_one_by_one(
+    names: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metrics, registry = measured(2)
+    everything(metrics, 2)
+    metrics.devices.device.values[("7", 'a "quoted"\\ name\n\x0b\u2028', "gone")] = 1
+    restricted = registry.restricted_registry(names)
+    picked = [found for family in registry.collect() if (found := Metric._restricted_metric(family, {*names}))]
+    theirs = generate_latest(SimpleNamespace(collect=lambda: picked)).decode()  # type: ignore[arg-type]
+    assert read(generate_latest(restricted).decode()) == read(theirs)
+    made_one_by_one = property(lambda family: pytest.fail("Each sample was made."), lambda family, samples: None)
+    monkeypatch.setattr(Family, "samples", made_one_by_one)
+    written = "".join(family.written() for family in restricted.collect() if isinstance(family, Family))
+    assert read(written) == read(theirs)
+    assert {sample for _, _, values in read(written).values() for sample, _ in values} == {*names} & SAMPLES
 
 
 def test_the_clock_is_a_metric() -> None:
