@@ -79,7 +79,7 @@ class SchedulerActor:
         become_urgent(realtime)
         self._service = service = SchedulerService(WallClock(*clock))
         plans: list[Callable[..., Any]] = [service.limit, service.plan]
-        requests: list[Callable[..., Any]] = [service.submit, service.abort, service.remember]
+        requests: list[Callable[..., Any]] = [service.submit, service.abort, service.remember, service.unknown]
         self._endpoint = RpcEndpoint(f"scheduler-{index}", edge, [*plans, *requests])
         rest_between_looks()
 

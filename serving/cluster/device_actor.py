@@ -51,6 +51,7 @@ class HbXpu:
             service.close,
             service.tell_unknown,
             service.awaited,
+            service.unowed,
             service.push,
             service.poke,
             service.emulate,

@@ -1,5 +1,7 @@
 """The edge's calls of a device and its scheduler while both are up."""
 
+import asyncio
+import contextlib
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -12,6 +14,9 @@ from serving.types import Request
 if TYPE_CHECKING:
     from serving.cluster.streams.async_rpc import AsyncRpcClient
     from serving.cluster.streams.sockets import Address
+
+# Real seconds after which a device that has not said that it expects a request's tokens is told again.
+OPEN_S = 2.0
 
 
 class DeviceCalls:
@@ -37,11 +42,18 @@ class DeviceCalls:
 
     async def open(self, request_id: str, position: int, inbox: tuple[Any, ...] | None = None) -> None:
         """Have the device expect tokens of a request, from `position` of its output on; return when it does. `inbox`:
-        its edge's, if that has one.
+        its edge's, if that has one. The device is told again if the call, or its answer, is lost.
 
         Raise ConnectionError if it never will.
         """
-        await self._ask("open", request_id, position, inbox)
+        # Another one that takes its place is told anew by whoever connects it.
+        device = connected(self._device, "device")
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(OPEN_S):
+                    # Told twice it expects the same: until this returns, nobody is told to send it tokens.
+                    await device.call("open", request_id, position, inbox)
+                return
 
     def ask_unknown(self, request_ids: list[str]) -> None:
         """Ask for those of some requests that the device has no buffer for; a release tells of them (`unknown`)."""
@@ -53,6 +65,14 @@ class DeviceCalls:
         if it is not there."""
         return cast(list[str], msgspec.msgpack.decode(await self._ask("awaited")))
 
+    async def unscheduled(self, request_ids: list[str]) -> list[str]:
+        """Return those of some requests of which the scheduler does not know, though the device expects their tokens:
+        nobody computes them. Raise ConnectionError if either is not there."""
+        scheduler = connected(self._scheduler, "scheduler")
+        missing = msgspec.msgpack.decode(await scheduler.call("unknown", request_ids))
+        # In this order: of one that the scheduler has done with, the device has no buffer by now, or owes some tokens.
+        return cast(list[str], msgspec.msgpack.decode(await self._ask("unowed", missing))) if missing else []
+
     def submit(self, request: Request) -> None:
         """Submit a request to the scheduler."""
         if self._scheduler is not None:
@@ -63,9 +83,7 @@ class DeviceCalls:
 
         Raise ConnectionError if it never will.
         """
-        if self._scheduler is None:
-            raise ConnectionResetError("the scheduler is not connected")
-        await self._scheduler.call("limit", limits)
+        await connected(self._scheduler, "scheduler").call("limit", limits)
 
     def remember(self, request: Request) -> None:
         """Have the scheduler find an ended request's answer again: its `blocks` are those of its prompt and answer."""
@@ -95,6 +113,11 @@ class DeviceCalls:
 
     async def _ask(self, method: str, *arguments: Any) -> bytes:
         """Return the device's answer. Raise ConnectionError if it is not there."""
-        if self._device is None:
-            raise ConnectionResetError("the device is not connected")
-        return await self._device.call(method, *arguments)
+        return await connected(self._device, "device").call(method, *arguments)
+
+
+def connected(client: "AsyncRpcClient | None", name: str) -> "AsyncRpcClient":
+    """Return the connection to what is called `name`. Raise ConnectionError if there is none."""
+    if client is None:
+        raise ConnectionResetError(f"the {name} is not connected")
+    return client

@@ -22,10 +22,10 @@ ANSWER_S = 2.0
 
 
 class LostRequests:
-    """A look, every `LOOK_S`, at requests that get no tokens: one that its device does not know (`take_unknown`) is
-    sent to it again, and of one that waits for its token source that is reminded, as the device's own reminders may not
-    reach it. A device that waits for tokens of a request which has ended is told so: with it, all others there would
-    wait for ever.
+    """A look, every `LOOK_S`, at requests that get no tokens: one that its device, or its scheduler, does not know
+    (`take_unknown`) is sent to it again, and of one that waits for its token source that is reminded, as the device's
+    own reminders may not reach it. A device that waits for tokens of a request which has ended is told so: with it, all
+    others there would wait for ever.
 
     A gap shows in the tokens that follow (`flight.gapped`); after an answer's end none do.
     """
@@ -50,7 +50,10 @@ class LostRequests:
                 log.exception("Nobody could look after requests that get no tokens.")
 
     async def look(self) -> None:
-        """Ask the devices for requests that have had no token since the last look."""
+        """Ask the devices for requests that have had no token since the last look, and tell them again until when they
+        stand still: the news of a stall's end may have got lost."""
+        for node in self._nodes.values():
+            node.tell_stall()
         seen, self._seen = self._seen, {id: (each.sent_to, each.made) for id, each in self._flights.items()}
         quiet: dict[tuple[int, int], list[Flight]] = {}
         for id, flight in self._flights.items():
@@ -77,9 +80,13 @@ class LostRequests:
             for flight in quiet:
                 if flight.request.id in awaited and self._waits(flight):
                     self._remind(flight)
+            async with asyncio.timeout(ANSWER_S):
+                unscheduled = await node.calls.unscheduled([flight.request.id for flight in quiet])
+            self.take_unknown(node, unscheduled)
 
     def take_unknown(self, node: Node, request_ids: list[str]) -> None:
-        """Send those of a device's unknown requests to it again that have had no token since it was asked for them."""
+        """Send those of some requests that a device, or its scheduler, does not know to it again that have had no token
+        since it was asked for them."""
         here = (node.index, node.link.state)
         asked = [flight for id in request_ids if (flight := self._flights.get(id)) and flight.sent_to == here]
         if lost := [flight for flight in asked if self._waits(flight)]:

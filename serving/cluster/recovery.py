@@ -136,13 +136,13 @@ class Recovery:
         sent_to = flight.sent_to = (node.index, seen)
         # Awaited, so that no token is there before its buffer is.
         await node.calls.open(request.id, request.released, flight.inbox)
-        if self._flights.get(request.id) is flight and flight.sent_to == sent_to and node.link.state == seen:
+        if self._flights.get(request.id) is flight and flight.sent_to is sent_to and node.link.state == seen:
             flight.opened = True
             node.calls.submit(request)
             # From where its buffer begins: its client may have had more meanwhile, and knows those tokens again.
             self._sources.resume(flight, request.released)
-        elif request.id not in self._flights and node.link.state == seen:
-            # It ended meanwhile, by what was on its way here.
+        elif node.link.state == seen and (request.id not in self._flights or flight.sent_to != sent_to):
+            # It ended meanwhile, by what was on its way here, or goes on elsewhere.
             node.calls.drop([request.id])
 
     def send_again(self, node: Node, flights: list[Flight]) -> None:

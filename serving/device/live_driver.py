@@ -35,6 +35,7 @@ class LiveDriver:
         self._clock, self._flush, self._arriving_s = clock, flush, arriving_s
         self._news = self._left = False
         self._changed_s: float | None = None
+        self._told_until_s = engine.stalled_until_s
 
     def leave(self) -> None:
         """Wait for nothing any more that may never come, as another driver takes this one's place: a cycle ends with
@@ -49,8 +50,10 @@ class LiveDriver:
 
     def stall(self, until_s: float) -> None:
         """Stand still from the end of the current step until `until_s`. A later call may move that instant; one in the
-        past ends the stall now."""
-        now_s = self._clock.now()
+        past ends the stall now, and one with the same instant changes nothing."""
+        if until_s == self._told_until_s:
+            return
+        self._told_until_s, now_s = until_s, self._clock.now()
         is_over = until_s <= now_s < self.engine.stalled_until_s
         self.engine.stalled_until_s = now_s if is_over else until_s
         self.poke()

@@ -146,6 +146,11 @@ class TokenBuffer:
         with self._lock:
             return [id for id in request_ids if id not in self._buffers]
 
+    def unowed(self, request_ids: list[str]) -> list[str]:
+        """Return the requests among these that have a buffer, and are owed nothing."""
+        with self._lock:
+            return [id for id in request_ids if (buffer := self._buffers.get(id)) and not buffer.owed]
+
     def awaited(self) -> dict[str, int]:
         """Return the tokens that have come so far of each request that is owed more."""
         with self._lock:

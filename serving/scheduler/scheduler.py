@@ -29,7 +29,7 @@ class Scheduler:
         # Of those that run: who decodes in step with others, and behind these, who goes on alone.
         self._together = DecodeGroup(limits.block_tokens, self.rules.lookahead)
         self._apart: dict[str, Sequence] = {}
-        self._waiting: dict[str, Sequence] = {}
+        self.waiting: dict[str, Sequence] = {}
         self._coming = Arrivals()
         self._queue = self.rules.queue(lambda tokens: prefill_s(self.limits, self.rules, tokens))
         self._fair = self._queue if isinstance(self._queue, FairQueue) else None
@@ -40,7 +40,7 @@ class Scheduler:
 
     def submit(self, request: Request, in_time: bool = False) -> None:
         """Queue a request. Unless `in_time`, the news of it may be late: then a step that it missed is counted."""
-        self._waiting[request.id] = Sequence.of(request)
+        self.waiting[request.id] = Sequence.of(request)
         self._coming.add(request, in_time)
 
     @property
@@ -52,7 +52,7 @@ class Scheduler:
         """Drop a request; ignore an unknown one, which has finished already."""
         if sequence := self.running.get(request_id):
             self._leave(sequence)
-        elif sequence := self._waiting.pop(request_id, None):
+        elif sequence := self.waiting.pop(request_id, None):
             self._spilled -= sequence.kept if sequence.spilled else 0
             (self._coming if sequence.request in self._coming else self._queue).remove(sequence.request)
 
@@ -92,7 +92,7 @@ class Scheduler:
         """Stop planning, after what was `done` of the last batch; return how many tokens each request has had."""
         self._advance(done)
         self._part()
-        return {each.id: each.released for each in (*self.running.values(), *self._waiting.values())}
+        return {each.id: each.released for each in (*self.running.values(), *self.waiting.values())}
 
     def _advance(self, done: Done) -> None:
         batch, self._batch = self._batch, None
@@ -106,7 +106,7 @@ class Scheduler:
                 self._advance_each(list(self._step.new_tokens), batch, done)
                 self._gather()
         for id in done.finished:
-            if id not in self._waiting or self._waiting[id].order:  # else it ended before it was sent again
+            if id not in self.waiting or self.waiting[id].order:  # else it ended before it was sent again
                 self.abort(id)
 
     def _advance_together(self, steps: int) -> None:
@@ -213,7 +213,7 @@ class Scheduler:
         """Admit waiting requests in the batching policy's order, up to the first without room."""
         while not step.preempted and len(self.running) < self.limits.max_num_seqs:
             request = self._queue.first(at_s, self._topics)
-            if request is None or not self._begin(self._waiting[request.id], step):
+            if request is None or not self._begin(self.waiting[request.id], step):
                 break
 
     def _begin(self, sequence: Sequence, step: Step) -> bool:
@@ -246,7 +246,7 @@ class Scheduler:
         self._queue.remove(request)
         if self._fair is not None:
             self._fair.begin(request, to_compute)
-        del self._waiting[request.id]
+        del self.waiting[request.id]
         self._order += 1
         sequence.order = self._order
         self.running[request.id] = self._apart[request.id] = sequence
@@ -278,7 +278,7 @@ class Scheduler:
         self._spilled += victim.kept
         step.spilled += victim.kept
         victim.computed = 0
-        self._waiting[victim.request.id] = victim
+        self.waiting[victim.request.id] = victim
         step.preempted.append(victim.id)
 
     def _describe(self, at_s: float, step: Step, slips: int) -> Batch:

@@ -48,6 +48,10 @@ class DeviceService:
         """Return the requests that are owed tokens which have not come."""
         return list(self._tokens.awaited())
 
+    def unowed(self, request_ids: list[str]) -> list[str]:
+        """Return those of some requests whose tokens are expected, and none of them is owed."""
+        return self._tokens.unowed(request_ids)
+
     def push(self, source: int, chunks: list[Chunk]) -> None:
         """Take in tokens from a source, by its index."""
         if self._driver is not None:

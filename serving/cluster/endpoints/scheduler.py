@@ -55,6 +55,13 @@ class SchedulerService:
                     self._scheduler.abort(request_id)
                 self._poke()
 
+    def unknown(self, request_ids: list[str]) -> list[str]:
+        """Return those of some requests that neither run nor wait; none without a scheduler, which is to be told."""
+        with self._lock:
+            if (scheduler := self._scheduler) is None:
+                return []
+            return [id for id in request_ids if id not in scheduler.running and id not in scheduler.waiting]
+
     def remember(self, request: Request) -> None:
         """Find an ended request's answer again in prompts to come."""
         with self._lock:

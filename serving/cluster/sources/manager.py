@@ -273,8 +273,9 @@ class SourceManager:
                 self.cost = None
             if self._calls is not None and self.link.up and idle_s <= COST_S:
                 # Whoever closes this connection has connected to another source by then.
-                with contextlib.suppress(ConnectionError, RpcError):
-                    self.cost = await self._calls.ask("cost", tuple[float, float])
+                with contextlib.suppress(ConnectionError, RpcError, TimeoutError):
+                    async with asyncio.timeout(ASK_S):
+                        self.cost = await self._calls.ask("cost", tuple[float, float])
 
     async def _watch_progress(self) -> None:
         """Acquit the requests that have got beyond the point at which a source died with them."""

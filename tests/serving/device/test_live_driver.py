@@ -148,6 +148,8 @@ def test_a_stall_that_is_moved_into_the_past_is_over_now_and_not_then() -> None:
     clock.until(100.0)
     driver.stall(80.0)
     assert driver.engine.stalled_until_s == 100.0
+    driver.stall(80.0)  # told again, as the news of it may have got lost
+    assert driver.engine.stalled_until_s == 100.0
     driver.stall(0.0)  # of one that does not stand still nothing is changed
     assert driver.engine.stalled_until_s == 0.0
 
