@@ -22,6 +22,15 @@ class Sink(Protocol):
         """Hand over what a release gives its requests."""
 
 
+class Answer(Protocol):
+    """A whole answer that was recorded: see `recordings.answers`."""
+
+    def __len__(self) -> int: ...
+
+    def page(self, start: int, end: int) -> list[Chunk]:
+        """Return a chunk for each token from position `start` to `end` of the answer; none beyond its last."""
+
+
 @dataclass(slots=True)
 class Flight:
     """A request in flight: all that is needed to begin it again on another instance of any actor.
@@ -57,7 +66,7 @@ class Flight:
     kv_lost: bool = False
     call: Call | None = None
     classified_s: tuple[float, float] | None = None
-    recorded: list[Chunk] | None = None
+    recorded: Answer | None = None
     finish: str = ""
     sink: Sink | None = None
 

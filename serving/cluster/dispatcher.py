@@ -151,6 +151,7 @@ class Dispatcher:
             self.devices.recovery.passed(node, [flight.request.id for flight, _ in news])
         self._forget([flight for flight, chunk in news if chunk.finish is not None])
         self._deliveries.add(release, news)
+        self.sources.follow_clients(news)
 
     def _close_gaps(self, node: Node, chunks: list[Chunk]) -> None:
         """Have a device go on from where clients are, if something that came before these chunks was lost."""

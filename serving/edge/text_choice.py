@@ -9,10 +9,10 @@ from vllm import SamplingParams
 from serving.call import Call, current_call
 from serving.cluster.observer import EdgeObserver
 from serving.flight import Flight
-from serving.recordings.answers import AnswerLimits, Answers
+from serving.recordings.answers import Answer, AnswerLimits, Answers
 from serving.recordings.source_load import SourceLoad
 from serving.scenario.scenario import AUTO_TEXT, RECORDED_TEXT, VLLM_TEXT
-from serving.types import NEVER, Chunk, Count, Request, StepRecord
+from serving.types import NEVER, Count, Request, StepRecord
 
 HEADER = "x-foreserve-text"
 # Whoever says how many tokens there are to be measures when they come, and a prompt that is cached halves the lead.
@@ -82,7 +82,7 @@ class TextChoice(EdgeObserver):
         tokens = max(MARGIN * needs.least, self._answers.usual_tokens // MARGIN)
         return self._load.behind(time.monotonic(), tokens, needs.streams)
 
-    def answer(self, request: Request, params: SamplingParams) -> list[Chunk]:
+    def answer(self, request: Request, params: SamplingParams) -> Answer:
         """Return the whole recorded text of a request for which `choose` returned True."""
         assert self._answers is not None
         # At its end an answer stops for no reason, for vLLM looks for that first.

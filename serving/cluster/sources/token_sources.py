@@ -11,6 +11,7 @@ from serving.cluster.sources.recorded_source import RecordedSource
 from serving.cluster.sources.replacements import SourceActors
 from serving.cluster.streams.sockets import Address
 from serving.flight import Flight
+from serving.types import Chunk
 
 
 class TokenSources:
@@ -20,7 +21,7 @@ class TokenSources:
     def __init__(self, actors: SourceActors, live: LiveFlights, buffers: DeviceBuffers) -> None:
         self.actors, self._buffers = actors, buffers
         self.all = [SourceManager(index, actors, live, buffers, self) for index in range(len(actors.running))]
-        self._recorded = RecordedSource()
+        self._recorded = RecordedSource(buffers.addresses)
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def connect(self) -> None:
@@ -69,7 +70,7 @@ class TokenSources:
     def resume(self, flight: Flight, position: int) -> None:
         """Have a request's tokens sent to its device, whose buffer begins at `position` of its output."""
         if flight.recorded is not None:
-            self._recorded.send(flight, position, self._buffers.addresses)
+            self._recorded.send(flight, position)
             return
         if flight.source is None:
             flight.source = self._source_for(flight).index
@@ -78,12 +79,17 @@ class TokenSources:
     def remind(self, flight: Flight) -> None:
         """Have a request's tokens sent to its device that should long have come: the device's own reminders don't."""
         if flight.recorded is not None:
-            self._recorded.send(flight, flight.made, self._buffers.addresses)
+            self._recorded.send(flight, flight.made)
         elif flight.source is not None:
             self.all[flight.source].remind(flight)
 
+    def follow_clients(self, news: list[tuple[Flight, Chunk]]) -> None:
+        """Have tokens sent that are due now that clients have got these."""
+        self._recorded.follow(news)
+
     def drop(self, request_ids: Collection[str]) -> None:
         """Forget requests that are done or aborted."""
+        self._recorded.drop(request_ids)
         for source in self.all:
             source.drop(request_ids)
 

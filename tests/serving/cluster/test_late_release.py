@@ -22,6 +22,7 @@ from serving.device.token_buffer import TokenBuffer
 from serving.flight import Flight
 from serving.policies.router import Router
 from serving.policies.routing import parse_router
+from serving.recordings.answers import STOP, Answer
 from serving.types import Chunk, Request
 
 TOKENS = 40
@@ -79,8 +80,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyP
 async def mended(folder: Path, lost: int = 0) -> Device:
     """Send a request that has had five tokens to a device that was mended; the sixth arrives meanwhile. Then `lost`
     tokens that the device releases don't arrive."""
-    recorded = [Chunk("a", place, [place], 0 if place == TOKENS - 1 else None) for place in range(TOKENS)]
-    flight = Flight(None, Request("a", 0.0, 8, TOKENS), device=0, tokens=[0, 1, 2, 3, 4], recorded=recorded)
+    request = Request("a", 0.0, 8, TOKENS)
+    recorded = Answer(request, (list(range(TOKENS)), None), [range(TOKENS)], (STOP, None))
+    flight = Flight(None, request, device=0, tokens=[0, 1, 2, 3, 4], recorded=recorded)
     device = Device(folder, flight, asyncio.get_running_loop())
     node = Node(0, None, None, None, None, None, State.SERVING)  # type: ignore[arg-type]  # no actors stand behind it
     node.calls.connect(device.address, device.address)

@@ -150,7 +150,8 @@ def test_an_answer_ends_at_its_end_for_no_other_reason_unless_that_is_ignored(an
     end = 2  # as the bundled model's config.json has it
     params = SamplingParams(max_tokens=4096, stop_token_ids=[end], ignore_eos=ignored)
     params.update_from_generation_config({}, end)
-    chunks = choice(RECORDED_TEXT, answers).answer(Request("r", 0.0, 5, 4096), params)
+    answer = choice(RECORDED_TEXT, answers).answer(Request("r", 0.0, 5, 4096), params)
+    chunks = answer.page(0, 4096)
     assert chunks[-1].tokens == [end] and len(chunks) < 4096
     assert (chunks[-1].finish, chunks[-1].stop_reason) == (STOP, end if ignored else None)
 

@@ -66,8 +66,11 @@ def test_limits_hold(recorded_emulator: ServerProcess) -> None:
     assert stopped["finish_reason"] == "stop" and "e" not in stopped["text"]
     ended = ask(recorded_emulator, max_tokens=2000).json()
     assert ended["choices"][0]["finish_reason"] == "stop" and ended["usage"]["completion_tokens"] < 1000
+    underruns = metric(recorded_emulator, "foreserve_underruns_total")
     long = ask(recorded_emulator, max_tokens=700, min_tokens=690).json()
     assert long["usage"]["completion_tokens"] > 690
+    # Its second page came in time.
+    assert metric(recorded_emulator, "foreserve_underruns_total") == underruns
     # Two of them may be the same answer, as chance has it.
     several = ask(recorded_emulator, n=5).json()["choices"]
     assert len({choice["text"] for choice in several}) > 2

@@ -1,5 +1,7 @@
 """Does a request get real answers of a recording, as long as it wants them, and nothing else?"""
 
+import time
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +43,11 @@ def asked(topic: str, seed: int, most: int, prompt: int = 5) -> Request:
     return Request("r", 0.0, prompt, most, seed=seed, topic=topic)
 
 
+def chunks_of(answers: Answers, request: Request, limits: AnswerLimits) -> list[Chunk]:
+    answer = answers.answer(request, limits)
+    return answer.page(0, len(answer))
+
+
 def tokens_of(chunks: list[Chunk]) -> list[int]:
     return [token for chunk in chunks for token in chunk.tokens]
 
@@ -54,31 +61,31 @@ def test_a_recording_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_an_answer_is_whole_and_of_its_topic(answers: Answers) -> None:
-    chunks = answers.answer(asked("math", 7, 100), AnswerLimits())
+    chunks = chunks_of(answers, asked("math", 7, 100), AnswerLimits())
     assert tokens_of(chunks) == [31, 32, 33, END]
     assert [chunk.first for chunk in chunks] == [0, 1, 2, 3]
     assert [chunk.finish for chunk in chunks] == [None, None, None, STOP]
-    assert tokens_of(answers.answer(asked("law", 1, 100), AnswerLimits())) == [14, 15, END]
+    assert tokens_of(chunks_of(answers, asked("law", 1, 100), AnswerLimits())) == [14, 15, END]
 
 
 def test_who_wants_more_gets_the_next_answer_without_the_end_between(answers: Answers) -> None:
-    chunks = answers.answer(asked("law", 0, 7), AnswerLimits(ignore_eos=True))
+    chunks = chunks_of(answers, asked("law", 0, 7), AnswerLimits(ignore_eos=True))
     assert tokens_of(chunks) == [11, 12, 13, 14, 15, 16, 17]
     assert chunks[-1].finish == LENGTH
-    chunks = answers.answer(asked("law", 0, 100), AnswerLimits(min_tokens=4))
+    chunks = chunks_of(answers, asked("law", 0, 100), AnswerLimits(min_tokens=4))
     assert tokens_of(chunks) == [11, 12, 13, 14, 15, END]
     assert chunks[-1].finish == STOP
 
 
 def test_it_stops_at_a_token_that_is_named_and_not_too_soon(answers: Answers) -> None:
-    chunks = answers.answer(asked("law", 0, 100), AnswerLimits(stop_ids=[13, 12]))
+    chunks = chunks_of(answers, asked("law", 0, 100), AnswerLimits(stop_ids=[13, 12]))
     assert (tokens_of(chunks), chunks[-1].finish, chunks[-1].stop_reason) == ([11, 12], STOP, 12)
-    chunks = answers.answer(asked("law", 0, 100), AnswerLimits(min_tokens=2, stop_ids=[13, 12]))
+    chunks = chunks_of(answers, asked("law", 0, 100), AnswerLimits(min_tokens=2, stop_ids=[13, 12]))
     assert tokens_of(chunks) == [11, 12, 13]
 
 
 def test_who_ignores_the_end_and_names_its_token_stops_there(answers: Answers) -> None:
-    chunks = answers.answer(asked("law", 0, 100), AnswerLimits(ignore_eos=True, stop_ids=[END]))
+    chunks = chunks_of(answers, asked("law", 0, 100), AnswerLimits(ignore_eos=True, stop_ids=[END]))
     assert (tokens_of(chunks), chunks[-1].finish, chunks[-1].stop_reason) == ([11, 12, 13, END], STOP, END)
 
 
@@ -90,12 +97,21 @@ def test_who_ignores_the_end_and_names_its_token_stops_there(answers: Answers) -
     least=st.integers(0, 60),
     ignore=st.booleans(),
     stop=st.sets(st.integers(9, 35), max_size=2),
+    page=st.integers(1, 70),
 )
 def test_no_answer_breaks_its_limits(  # one for each limit
-    answers: Answers, topic: str, seed: int, prompt: int, most: int, least: int, ignore: bool, stop: set[int]
+    answers: Answers,
+    topic: str,
+    seed: int,
+    prompt: int,
+    most: int,
+    least: int,
+    ignore: bool,
+    stop: set[int],
+    page: int,
 ) -> None:
     request, limits = asked(topic, seed, most, prompt), AnswerLimits(min(least, most), ignore, stop)
-    chunks = answers.answer(request, limits)
+    chunks = chunks_of(answers, request, limits)
     tokens = tokens_of(chunks)
     assert 1 <= len(tokens) <= most
     assert len(tokens) == most or len(tokens) > limits.min_tokens
@@ -108,7 +124,24 @@ def test_no_answer_breaks_its_limits(  # one for each limit
     sizes = [prompt] + [1] * (len(tokens) - 1)
     assert [len(chunk.routes or b"") for chunk in chunks] == [size * LAYERS * TOP_K for size in sizes]
     assert [(chunk.routes or b"")[-1] for chunk in chunks] == tokens
-    assert answers.answer(request, limits) == chunks
+    answer = answers.answer(request, limits)
+    assert [chunk for start in range(0, most, page) for chunk in answer.page(start, start + page)] == chunks
+    assert len(answer) == len(tokens)
+
+
+def test_a_long_answer_takes_neither_its_memory_nor_its_time_before_it_is_read() -> None:
+    bundled = Answers(read(BUNDLED_MODEL / FILE, BUNDLED_MODEL), routed=False)
+    request, limits = asked("", 3, 32_000), AnswerLimits(ignore_eos=True)
+    tracemalloc.start()
+    answer = bundled.answer(request, limits)
+    held_bytes, most_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(answer) == 32_000 and held_bytes < 32_000 and most_bytes < 10 * 32_000
+    began_s = time.thread_time()
+    for _ in range(10):
+        bundled.answer(request, limits)
+    # A list of its chunks took 30 ms of one, for which all other streams stood still.
+    assert (time.thread_time() - began_s) / 10 < 5e-3
 
 
 @pytest.mark.parametrize(
