@@ -60,10 +60,10 @@ class DeviceCalls:
         if self._device is not None:
             self._device.tell("tell_unknown", request_ids)
 
-    async def awaited(self) -> list[str]:
-        """Return the requests that the device owes tokens which have not come from their source. Raise ConnectionError
-        if it is not there."""
-        return cast(list[str], msgspec.msgpack.decode(await self._ask("awaited")))
+    async def awaited(self) -> dict[str, int]:
+        """Return the requests that the device owes tokens which have not come from their source, each with the position
+        of the first one in its output. Raise ConnectionError if it is not there."""
+        return cast(dict[str, int], msgspec.msgpack.decode(await self._ask("awaited")))
 
     async def unscheduled(self, request_ids: list[str]) -> list[str]:
         """Return those of some requests of which the scheduler does not know, though the device expects their tokens:

@@ -23,9 +23,9 @@ ANSWER_S = 2.0
 
 class LostRequests:
     """A look, every `LOOK_S`, at requests that get no tokens: one that its device, or its scheduler, does not know
-    (`take_unknown`) is sent to it again, and of one that waits for its token source that is reminded, as the device's
-    own reminders may not reach it. A device that waits for tokens of a request which has ended is told so: with it, all
-    others there would wait for ever.
+    (`take_unknown`) is sent to it again, and one that waits for its token source is told of there anew, as the device's
+    own reminders may not reach it, or say nothing to a source that does not have the request. A device that waits for
+    tokens of a request which has ended is told so: with it, all others there would wait for ever.
 
     A gap shows in the tokens that follow (`flight.gapped`); after an answer's end none do.
     """
@@ -34,7 +34,7 @@ class LostRequests:
         self,
         flights: Mapping[str, Flight],
         nodes: Mapping[int, Node],
-        remind: Callable[[Flight], object],
+        remind: Callable[[Flight, int], object],
         send_again: Callable[[Node, list[Flight]], object],
     ) -> None:
         self._flights, self._nodes, self._remind, self._send_again = flights, nodes, remind, send_again
@@ -69,7 +69,7 @@ class LostRequests:
         # One that is gone, or slow, is asked again.
         with contextlib.suppress(TimeoutError, ConnectionError, RpcError):
             async with asyncio.timeout(ANSWER_S):
-                awaited = set(await node.calls.awaited())
+                awaited = await node.calls.awaited()
             if node.link.state != state:
                 return
             # Of one that has ended since this look began, its device may not have heard yet.
@@ -78,8 +78,10 @@ class LostRequests:
                 log.warning(sentence, node.index, len(strays), extra=fields(device=node.index))
                 node.calls.drop(strays)
             for flight in quiet:
-                if flight.request.id in awaited and self._waits(flight):
-                    self._remind(flight)
+                position = awaited.get(flight.request.id)
+                if position is not None and self._waits(flight):
+                    # From where its device is: its client may have had more of an earlier one.
+                    self._remind(flight, position)
             async with asyncio.timeout(ANSWER_S):
                 unscheduled = await node.calls.unscheduled([flight.request.id for flight in quiet])
             self.take_unknown(node, unscheduled)

@@ -68,12 +68,17 @@ class VllmSource:
         self.add(probe(request_id, tokens, self._context), device, [])
 
     def add(self, request: EngineCoreRequest, device: int, known: list[int]) -> None:
-        """Begin a request; `known` are tokens of it that an earlier source made, to be made again."""
+        """Begin a request, unless it is there already: one that may have got lost is told of again. `known` are tokens
+        of it that an earlier source made, to be made again."""
         self.do(lambda: self._add(request, device, known))
 
     def drop(self, request_ids: list[str]) -> None:
         """Forget requests that are done or aborted."""
         self.do(lambda: self._drop(request_ids))
+
+    def keep(self, request_ids: list[str]) -> None:
+        """Forget all requests but these."""
+        self.do(lambda: self._keep(request_ids))
 
     def taken(self, positions: dict[str, int]) -> None:
         """Record the number of tokens that a device has taken of each request, by id."""
@@ -202,7 +207,8 @@ class VllmSource:
             self._began_s = time.monotonic()
 
     def _add(self, request: EngineCoreRequest, device: int, known: list[int]) -> None:
-        self._begin(request, device, known, taken=0)
+        if request.request_id not in self._live:
+            self._begin(request, device, known, taken=0)
 
     def _begin(self, request: EngineCoreRequest, device: int, known: list[int], taken: int) -> None:
         # Which tokens are known is for us to say, whatever a client has written.
@@ -224,6 +230,11 @@ class VllmSource:
         self._scheduler.allowed = self._trials.allowed
         if unfinished:
             self._core.abort_requests(unfinished)
+
+    def _keep(self, request_ids: list[str]) -> None:
+        if left := self._live.keys() - set(request_ids):
+            log.warning("%d requests that have ended were still in the token source: they are dropped.", len(left))
+            self._drop(list(left))
 
     def _taken(self, positions: dict[str, int]) -> None:
         """Record what devices have taken. A token costs less the more requests are in its step: who is held stays
@@ -248,6 +259,7 @@ class VllmSource:
             live.taken, live.device = position, device
             if chunks := [chunk for chunk in live.chunks if chunk.first >= position]:
                 self._deliver(live.device, chunks)
+            self._release_held()
 
     def _remind(self, request_id: str, position: int, device: int) -> None:
         live = self._live.get(request_id)
@@ -258,7 +270,6 @@ class VllmSource:
             sentence = "Device %d has waited for request %s at token %d: %d are made, %d were taken%s."
             log.warning(sentence, device, request_id, position, live.made, live.taken, ", and it was held" * held)
         self._resend(request_id, position, device)
-        self._release_held()
 
     def _collect(self, output: EngineCoreOutput, batches: dict[int, list[Chunk]]) -> None:
         live = self._live.get(output.request_id)

@@ -44,9 +44,9 @@ class DeviceService:
         if unknown := self._tokens.unknown(request_ids):
             self._sink(Release(self._index, 0.0, [], unknown=unknown))
 
-    def awaited(self) -> list[str]:
-        """Return the requests that are owed tokens which have not come."""
-        return list(self._tokens.awaited())
+    def awaited(self) -> dict[str, int]:
+        """Return the requests that are owed tokens which have not come, each with the position of the first one."""
+        return self._tokens.awaited()
 
     def unowed(self, request_ids: list[str]) -> list[str]:
         """Return those of some requests whose tokens are expected, and none of them is owed."""

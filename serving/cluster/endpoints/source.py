@@ -29,7 +29,8 @@ class SourceService:
         self._source.do(connected)
 
     def add(self, request_id: str, request: list[bytes], device: int, known: list[int]) -> None:
-        """Begin a request, encoded by `request_codec`; `known` are tokens of it that an earlier source made.
+        """Begin a request, encoded by `request_codec`, unless it is there already; `known` are tokens of it that an
+        earlier source made.
 
         A request that cannot be read ends with an error.
         """
@@ -54,6 +55,10 @@ class SourceService:
     def drop(self, request_ids: list[str]) -> None:
         """Forget requests that are done or aborted."""
         self._source.drop(request_ids)
+
+    def keep(self, request_ids: list[str]) -> None:
+        """Forget all requests but these."""
+        self._source.keep(request_ids)
 
     def resend(self, request_id: str, position: int, device: int) -> None:
         """Deliver again all tokens of a request from `position` of its output on, and those to come, to `device`."""

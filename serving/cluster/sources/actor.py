@@ -60,6 +60,7 @@ class TokenSource:
             service.warm_up,
             service.add,
             service.drop,
+            service.keep,
             service.resend,
             service.remind,
             service.taken,

@@ -13,7 +13,7 @@ from ray.exceptions import RayError
 from serving.cluster.device_buffers import DeviceBuffers
 from serving.cluster.observer import LiveFlights
 from serving.cluster.sources.replacements import SourceActors
-from serving.cluster.streams.async_rpc import AsyncRpcClient
+from serving.cluster.sources.source_calls import SourceCalls
 from serving.cluster.streams.rpc import RpcError
 from serving.cluster.streams.sockets import Address
 from serving.cluster.supervision.connection_epoch import Link
@@ -71,22 +71,21 @@ class SourceManager:
         self._in_question = asyncio.Event()
         self.address: Address | None = None
         self.cost: tuple[float, float] | None = None
-        self._calls: AsyncRpcClient | None = None
+        self._calls = SourceCalls()
         self._in_source: set[str] = set()
         self._from_outside = False
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
         """Run the source from now on; call `come_up` first."""
-        watching = (self._run(), self._watch_progress(), self._watch_cost())
+        watching = (self._run(), self._watch_progress(), self._look_in())
         self._tasks = [asyncio.create_task(each) for each in watching]
 
     def stop(self) -> None:
         """Stop looking after the source; its actors end with Ray."""
         for task in self._tasks:
             task.cancel()
-        if self._calls is not None:
-            self._calls.close()
+        self._calls.close()
 
     @property
     def handle(self) -> Any:
@@ -127,43 +126,43 @@ class SourceManager:
     async def connect(self) -> None:
         """Wait until the source is up, and tell it the devices' addresses. Raise RayError if it does not start."""
         self.address = await self.handle.address.remote()
-        if self._calls is not None:
-            self._calls.close()
-        self._calls = AsyncRpcClient(self.address)
+        self._calls.connect(self.address)
         self.tell_addresses()
 
     def tell_addresses(self) -> None:
         """Tell the source the devices' addresses from now on."""
-        self._tell("connect", self.index, self._buffers.addresses)
+        self._calls.tell_addresses(self.index, self._buffers.addresses)
 
     def warm_up(self, request_id: str, device: int, tokens: int) -> None:
         """Have tokens made for a device that no client waits for."""
         self._in_source.add(request_id)
-        self._tell("warm_up", request_id, device, tokens)
+        self._calls.warm_up(request_id, device, tokens)
 
     def add(self, flight: Flight, known: list[int]) -> None:
         """Have a request's tokens made; later, if the source is down or the request must wait."""
         if self.link.up and flight.opened and self._waits(flight):
-            from serving.token_source.request_codec import encode_request
-
             self._in_source.add(flight.request.id)
-            self._tell("add", flight.request.id, encode_request(flight.core_request), flight.device, known)
+            self._calls.add(flight, known)
 
     def resume(self, flight: Flight, position: int) -> None:
         """Have a request's tokens sent to its device again, whose buffer begins at `position` of its output."""
         if flight.request.id in self._in_source:
-            self._tell("resend", flight.request.id, position, flight.device)
+            self._calls.resend(flight, position)
         else:
             self.add(flight, flight.tokens)
 
-    def remind(self, flight: Flight) -> None:
-        """Have a request's tokens sent to its device that should long have come."""
-        self._tell("remind", flight.request.id, flight.made, flight.device)
+    def remind(self, flight: Flight, position: int) -> None:
+        """Have a request's tokens sent to its device that should long have come, from `position` of its output on,
+        whichever message was lost: where the device is, the request itself, or that it is on that device."""
+        if self.link.up and flight.request.id in self._in_source:
+            self.tell_addresses()
+            self._calls.add(flight, flight.tokens)
+            self._calls.resend(flight, position)
 
     def drop(self, request_ids: Collection[str]) -> None:
         """Forget requests that are done or aborted."""
         if there := self._in_source.intersection(request_ids):
-            self._tell("drop", list(there))
+            self._calls.drop(there)
             self._in_source -= there
         if self.inquiry.open:
             self.inquiry.gone(request_ids)
@@ -180,10 +179,6 @@ class SourceManager:
             taken, ready = held.get(flight.request.id, (flight.made, []))
             # What the device took and sent may still be on its way here, and more may have come since it was asked.
             self.add(flight, flight.tokens + (ready[flight.made - taken :] if taken <= flight.made else []))
-
-    def _tell(self, method: str, *arguments: Any) -> None:
-        if self._calls is not None:
-            self._calls.tell(method, *arguments)
 
     async def _run(self) -> None:
         while True:
@@ -262,20 +257,22 @@ class SourceManager:
         id = flight.request.id
         return flight.recorded is None and id not in self._in_source and self.inquiry.allows(id)
 
-    async def _watch_cost(self) -> None:
-        """Ask every `COST_S` for the cost of steps, while there are any, and once more. What it was in a busy hour says
-        nothing of an idle one."""
+    async def _look_in(self) -> None:
+        """Every `COST_S` ask for the cost of steps, and tell which requests are still there: what is in the source by
+        a drop that was lost would fill its KV cache. While there are any, and once more: what a step took in a busy
+        hour says nothing of an idle one."""
         idle_s = COST_S
         while True:
             await asyncio.sleep(COST_S)
             idle_s = 0.0 if self._in_source else idle_s + COST_S
             if idle_s > COST_KEPT_S:
                 self.cost = None
-            if self._calls is not None and self.link.up and idle_s <= COST_S:
+            if self.link.up and idle_s <= COST_S:
+                self._calls.keep(self._in_source)
                 # Whoever closes this connection has connected to another source by then.
                 with contextlib.suppress(ConnectionError, RpcError, TimeoutError):
                     async with asyncio.timeout(ASK_S):
-                        self.cost = await self._calls.ask("cost", tuple[float, float])
+                        self.cost = await self._calls.cost()
 
     async def _watch_progress(self) -> None:
         """Acquit the requests that have got beyond the point at which a source died with them."""

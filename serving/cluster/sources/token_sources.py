@@ -76,12 +76,13 @@ class TokenSources:
             flight.source = self._source_for(flight).index
         self.all[flight.source].resume(flight, position)
 
-    def remind(self, flight: Flight) -> None:
-        """Have a request's tokens sent to its device that should long have come: the device's own reminders don't."""
+    def remind(self, flight: Flight, position: int) -> None:
+        """Have a request's tokens sent to its device, which has long waited for those from `position` of its output on:
+        its own reminders don't help."""
         if flight.recorded is not None:
-            self._recorded.send(flight, flight.made)
+            self._recorded.send(flight, position)
         elif flight.source is not None:
-            self.all[flight.source].remind(flight)
+            self.all[flight.source].remind(flight, position)
 
     def follow_clients(self, news: list[tuple[Flight, Chunk]]) -> None:
         """Have tokens sent that are due now that clients have got these."""

@@ -65,8 +65,8 @@ class Device:
     async def _tell(self, unknown: list[str]) -> None:
         self.take_unknown(unknown)
 
-    def awaited(self) -> list[str]:
-        return list(self.tokens.awaited())
+    def awaited(self) -> dict[str, int]:
+        return self.tokens.awaited()
 
     def abort(self, request_ids: list[str]) -> None: ...
 

@@ -50,11 +50,11 @@ class Looks:
         self.node = Node(0, None, None, None, None, None, State.SERVING)  # type: ignore[arg-type]  # no actors
         self.node.calls.connect(device.address, device.address)
         self.flights = {id: Flight(None, Request(id, 0.0, 8, 40), device=0, sent_to=(0, 0), opened=True) for id in "ab"}
-        self.reminded, self.sent, self.told = list[str](), list[str](), list[str]()
+        self.reminded, self.sent, self.told = list[tuple[str, int]](), list[str](), list[str]()
         self._lost = LostRequests(
             self.flights,
             {0: self.node},
-            lambda flight: self.reminded.append(flight.request.id),
+            lambda flight, position: self.reminded.append((flight.request.id, position)),
             lambda node, flights: self.sent.extend(flight.request.id for flight in flights),
         )
 
@@ -97,14 +97,30 @@ def test_the_source_is_reminded_of_tokens_that_have_not_come_between_two_looks(d
         await looks.look()
         assert looks.reminded == []
         await looks.look()
-        assert (looks.reminded, looks.sent) == (["a"], [])
+        assert (looks.reminded, looks.sent) == ([("a", 0)], [])
         # Two tokens come, and one is still owed.
         device.tokens.push([Chunk("a", place, [place]) for place in range(2)])
         looks.flights["a"].take([0, 1], 1.0)
         await looks.look()
-        assert looks.reminded == ["a"]
+        assert looks.reminded == [("a", 0)]
         await looks.look()
-        assert (looks.reminded, looks.sent) == (["a", "a"], [])
+        assert (looks.reminded, looks.sent) == ([("a", 0), ("a", 2)], [])
+        looks.close()
+
+    asyncio.run(main())
+
+
+def test_the_source_is_reminded_of_what_the_device_lacks_wherever_the_client_is(device: Device) -> None:
+    """A device that was mended begins at the token that its client had then, and late releases may bring more."""
+
+    async def main() -> None:
+        looks = Looks(device)
+        device.tokens.open("a", 5)
+        device.tokens.take({"a": 3})
+        looks.flights["a"].take([0] * 6, 1.0)
+        await looks.look()
+        await looks.look()
+        assert looks.reminded == [("a", 5)]
         looks.close()
 
     asyncio.run(main())
@@ -119,7 +135,7 @@ def test_a_request_that_its_device_does_not_know_is_sent_again_though_others_are
         await looks.look()
         await looks.look()
         await looks.hear(["a"])
-        assert (looks.reminded, looks.sent) == (["b"], ["a"])
+        assert (looks.reminded, looks.sent) == ([("b", 0)], ["a"])
         looks.close()
 
     asyncio.run(main())

@@ -29,7 +29,7 @@ from serving.token_source.vllm_args import WORKER
 from serving.token_source.vllm_source import VllmSource
 
 ROWS, AHEAD, BLOCKS = 4, 16, 40
-got, failed, places, sent, losing = defaultdict(dict), {}, {}, [0], [False]
+got, failed, places, sent, losing, devices = defaultdict(dict), {}, {}, [0], [False], defaultdict(set)
 
 
 def deliver(device, chunks):
@@ -37,6 +37,7 @@ def deliver(device, chunks):
         return
     sent[0] += 1
     for chunk in chunks:
+        devices[chunk.request_id].add(device)
         if chunk.finish == 3:
             failed[chunk.request_id], places[chunk.request_id] = chunk.stop_reason, chunk.first
         for token in chunk.tokens:
@@ -176,6 +177,23 @@ for device in (1, 0):
     source._carry_out(wait=True)
     results[f"reminded by {device}"] = len(got["lost"])
 results["lost"] = play(["lost"], 60)
+# It is on another device now, which the source was not told.
+ask("lost", 60)
+source.resend("lost", 0, 2)
+source._carry_out(wait=True)
+results["told twice"] = [len(source._live["lost"].chunks), len(source._scheduler.requests), 2 in devices["lost"]]
+known = fresh()["lost"]
+
+# A request that never came here is told of again, with the tokens that its client has; a drop never comes.
+ask("lost", 60, known=known[:10], device=2)
+source.resend("lost", 10, 2)
+results["came late"] = play(["lost"], 60) and fresh()["lost"] == known
+for name in names[:3]:
+    ask(name, 60)
+source._carry_out(wait=True)
+source.keep(names[1:2])
+source._carry_out(wait=True)
+results["kept"] = [sorted(source._live), sorted(source._scheduler.requests)]
 fresh()
 
 # Log probabilities, of one request and of several: whatever is compiled for them keeps all others waiting.
@@ -238,6 +256,15 @@ def test_requests_go_on_together_once_one_has_used_up_a_quarter_of_its_lead(resu
 def test_a_device_that_asks_again_has_what_was_lost_on_its_way_there(results: dict[str, Any]) -> None:
     assert (results["reminded by 1"], results["reminded by 0"]) == (0, 16)
     assert results["lost"]
+
+
+def test_a_request_that_is_told_of_again_goes_on_as_it_was_or_begins(results: dict[str, Any]) -> None:
+    assert results["told twice"] == [60, 0, True]
+    assert results["came late"]
+
+
+def test_what_was_to_be_dropped_is_so_though_that_got_lost(results: dict[str, Any]) -> None:
+    assert results["kept"] == [["aa"], ["aa"]]
 
 
 def test_a_client_cannot_dictate_tokens(results: dict[str, Any]) -> None:
