@@ -1,5 +1,6 @@
 """Does text come from a recording where that is asked for, or vLLM is behind, and from vLLM wherever it has to?"""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from serving.edge.text_choice import (
     least_tokens,
     needs_model,
     next_stream_of,
+    prompts_of,
 )
 from serving.recordings.answers import STOP, Answers
 from serving.recordings.recording import FILE, read
@@ -124,6 +126,19 @@ def test_a_source_with_nothing_else_to_do_may_be_slower_for_as_long_as_its_lead_
     assert choice(AUTO_TEXT, answers, first_s=0.05).choose_for(call(), TextNeeds(False, True, 26), slow)
     assert not choice(AUTO_TEXT, answers, first_s=0.05).choose_for(call(), TextNeeds(False, True, 0), slower)
     assert choice(AUTO_TEXT, answers, first_s=0.05).choose_for(call(), TextNeeds(False, True, 0), slowest)
+
+
+def test_a_call_is_judged_by_all_streams_that_it_begins(answers: Answers) -> None:
+    cost = (0.004, 0.0003)
+    assert not choice(AUTO_TEXT, answers).choose_for(call(), TextNeeds(False, True, 0, 26), cost)
+    assert choice(AUTO_TEXT, answers).choose_for(call(), TextNeeds(False, True, 0, 27), cost)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "prompts"), [("a", 1), (["a", "b"], 2), ([1, 2, 3], 1), ([[1, 2], [3]], 2), ([], 1), (None, 1)]
+)
+def test_prompts_are_counted_however_they_are_written(prompt: Any, prompts: int) -> None:
+    assert prompts_of(SimpleNamespace(prompt=prompt)) == prompts
 
 
 def test_what_it_has_told_is_forgotten_with_it(answers: Answers) -> None:
