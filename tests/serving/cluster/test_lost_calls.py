@@ -141,7 +141,7 @@ def test_a_device_that_is_told_again_keeps_nothing_of_a_request_that_goes_on_els
         flight.move(1)
         await sending
         # What it is told comes to it in order: once this is answered it has heard of all.
-        assert await served.node.calls.awaited() == [] and not flight.opened
+        assert await served.node.calls.awaited() == {} and not flight.opened
         assert served.tokens.unknown(["a"]) == ["a"] and served.scheduler.unknown(["a"]) == ["a"]
         served.close()
 
@@ -205,11 +205,11 @@ def test_a_source_whose_answer_got_lost_is_asked_again_what_a_step_costs(
         live = LiveFlights({}, EdgeObserver(), lambda flight, why: None)
         actors, siblings = SourceActors(lambda index: None, 1, 0), SimpleNamespace()
         source = SourceManager(0, actors, live, DeviceBuffers({}), siblings)  # type: ignore[arg-type]  # nobody else
-        source._calls = AsyncRpcClient(serve(served.addresses[0].folder, "source", [cost]))
+        source._calls.connect(serve(served.addresses[0].folder, "source", [cost]))
         source.link.up = True
         source._in_source.add("a")
         lose("cost", "answer")
-        watching = asyncio.create_task(source._watch_cost())
+        watching = asyncio.create_task(source._look_in())
         await until(lambda: source.cost == (0.25, 0.5))
         watching.cancel()
         source.stop()
