@@ -1,5 +1,6 @@
 """The state of a file, by which it is read again once it has changed."""
 
+import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ class FileState(NamedTuple):
     def of(cls, path: str | Path) -> "FileState | None":
         """Return the state of the file at `path`, and None where none can be looked at: whoever reads it says why."""
         try:
-            about = Path(path).stat()
+            about = os.stat(path)  # not by a Path: that of "" is the folder one is in
         except OSError:
             return None
         return cls(about.st_mtime_ns, about.st_size, about.st_ino, about.st_dev)

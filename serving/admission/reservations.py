@@ -57,9 +57,9 @@ class Admission:
     def judge_places(self, call: Call | None, n: int, in_flight: int, now_s: float) -> Refusal | None:
         """Return a refusal if the queue has no room for `n` sequences, of the class that a call has named so far."""
         refusal = self.rules.judge_places(n, in_flight + self.set_aside, now_s)
-        return refusal and refusal._replace(slo=self._class_of(call))
+        return refusal and refusal._replace(slo=self.class_of(call))
 
-    def _class_of(self, call: Call | None) -> str:
+    def class_of(self, call: Call | None) -> str:
         """Return the class under which a call is counted of which nothing more may be read; "" if it names none that
         there is."""
         try:

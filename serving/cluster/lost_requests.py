@@ -82,6 +82,7 @@ class LostRequests:
                 if position is not None and self._waits(flight):
                     # From where its device is: its client may have had more of an earlier one.
                     self._remind(flight, position)
+                    await asyncio.sleep(0)  # where a source stands still they may be hundreds, with long prompts
             async with asyncio.timeout(ANSWER_S):
                 unscheduled = await node.calls.unscheduled([flight.request.id for flight in quiet])
             self.take_unknown(node, unscheduled)

@@ -149,7 +149,7 @@ class Recovery:
         """Have a device serve requests anew, from the tokens that their clients have: some that it has sent since never
         came. Ignore those of which it is already told."""
         if lacking := [flight for flight in flights if flight.request.id not in self._lacking]:
-            sentence = "Tokens of %d requests of device %d were lost on their way; it goes on from those that came."
+            sentence = "Messages about %d requests of device %d got lost; it goes on from those that came."
             log.warning(sentence, len(lacking), node.index, extra=fields(device=node.index))
             self._lacking.update(flight.request.id for flight in lacking)
             self._start(self._send_again(node, lacking))

@@ -61,7 +61,7 @@ class EmulatedCore(UtilityCalls):
         cluster = emulation.cluster
         scenario, self.clock = cluster.scenario, WallClock(*cluster.clock)
         self._dispatcher: Dispatcher
-        self._admission, self._beginning = admission, 0
+        self.admission, self._beginning = admission, 0
         self.gate, self.kv_events, self._prefixes = Gate(), kv_events, prefixes_of(scenario, kv_events)
         self._listeners = BatchedListeners(observers)
         rules, now = admission.rules, self.clock.now
@@ -124,7 +124,7 @@ class EmulatedCore(UtilityCalls):
             flight = await self._flight(request, admitted, recorded, sink)
         except BaseException:
             if current_call() is not None:
-                self._admission.drop(admitted, params.max_tokens)
+                self.admission.drop(admitted, params.max_tokens)
             raise
         finally:
             self._beginning -= 1
@@ -198,7 +198,7 @@ class EmulatedCore(UtilityCalls):
         if priority:
             call.body = {"priority": priority, **call.body}
         try:
-            admitted = self._admission.admit(call, id, asked, extra_args, self._begun, self.clock.now())
+            admitted = self.admission.admit(call, id, asked, extra_args, self._begun, self.clock.now())
         except InvalidOption as error:
             return self.refuse(error.refusal)
         return self.refuse(admitted) if isinstance(admitted, Refusal) else None
@@ -217,7 +217,7 @@ class EmulatedCore(UtilityCalls):
 
     def check_places(self, n: int) -> None:
         """Raise `Overflow` or `Invalid` if the queue has no room for `n` sequences more."""
-        if refusal := self._admission.judge_places(current_call(), n, self._begun, self.clock.now()):
+        if refusal := self.admission.judge_places(current_call(), n, self._begun, self.clock.now()):
             raise exception_of(self.refuse(refusal), self.clock.speed)
 
     @property
@@ -228,11 +228,11 @@ class EmulatedCore(UtilityCalls):
     @property
     def set_aside(self) -> int:
         """Places in the queue of requests that were admitted and are not in flight yet."""
-        return self._admission.set_aside
+        return self.admission.set_aside
 
     def retry_after_s(self) -> float:
         """Real seconds until a place should be free for who asks now."""
-        return max(SOONEST_S, self._admission.rules.departures.promise_s(self.clock.now()) / self.clock.speed)
+        return max(SOONEST_S, self.admission.rules.departures.promise_s(self.clock.now()) / self.clock.speed)
 
     def _admitted(self, request: EngineCoreRequest) -> AdmissionRequest:
         """Return what was said of a request when it was admitted, or is said now of one that had no tokens then."""
@@ -245,7 +245,7 @@ class EmulatedCore(UtilityCalls):
         if admitted is None:
             self.admit(request.request_id, asked, params, request.priority)
             admitted = call.admitted[request.request_id]
-        self._admission.begin(admitted, self.clock.now())
+        self.admission.begin(admitted, self.clock.now())
         return admitted
 
     async def abort_requests_async(self, request_ids: list[str]) -> None:

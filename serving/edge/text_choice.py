@@ -8,6 +8,7 @@ from vllm import SamplingParams
 
 from serving.call import Call, current_call
 from serving.cluster.observer import EdgeObserver
+from serving.edge.body_bounds import IN_BATCH, is_batch
 from serving.flight import Flight
 from serving.recordings.answers import Answer, AnswerLimits, Answers
 from serving.recordings.source_load import SourceLoad
@@ -142,10 +143,9 @@ def rate_of(tokens_per_s: Callable[[int, int], float], speed: float) -> Callable
 
 
 def prompts_of(request: Any) -> int:
-    """Return the number of prompts of a request to vLLM's servers: completions may have a list of them, as texts or as
-    lists of tokens."""
-    prompt = getattr(request, "prompt", None)
-    return len(prompt) if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int) else 1
+    """Return the number of prompts, or conversations, of a request to vLLM's servers."""
+    fields = {field: getattr(request, field, None) for field in IN_BATCH}
+    return next((len(each) for field, each in fields.items() if is_batch(each, field)), 1)
 
 
 def asks_model(request: Any) -> bool:

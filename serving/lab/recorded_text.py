@@ -7,7 +7,7 @@ import msgspec
 
 from serving.lab.corpus import corpus
 from serving.process.output_folder import make_place
-from serving.recordings.recording import TOKENIZERS, RecordedAnswer, tokenizer_of, write
+from serving.recordings.recording import TOKENIZERS, RecordedAnswer, UnfitArrays, tokenizer_of, write
 from serving.token_model.config_file import folder_with
 from serving.token_model.route_format import is_routed
 from serving.token_source.route_profile import answers
@@ -42,7 +42,10 @@ def record(token_model: str, asked: Asked, out: Path) -> int:
         for each in answers(token_model, prompts, asked.tokens, asked.seed, routed)
         if each.tokens
     ]
-    write(out, found, digest)
+    try:
+        write(out, found, digest)
+    except UnfitArrays as error:
+        raise UsageError(f"{out} is not written: {error}.") from error
     tokens, finished = sum(len(each.tokens) for each in found), sum(each.finished for each in found)
     topics = len({each.topic for each in found})
     print(f"{out}: {len(found)} answers of {topics} topics, {tokens} tokens; {finished} ended of themselves.")

@@ -1,4 +1,4 @@
-"""Load of the token sources: the share of time that their streams need, and whether one more puts them behind."""
+"""Load of the token sources: the share of time that their streams need, and whether more put them behind."""
 
 from collections import Counter
 from collections.abc import Callable, Collection

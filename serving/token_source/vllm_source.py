@@ -51,7 +51,7 @@ class VllmSource:
         self._context: int = config.model_config.max_model_len
         self._core = EngineCore(config, Executor.get_class(config), log_stats=False)
         self._scheduler: RunAheadScheduler = self._core.scheduler
-        self._live = self._scheduler.live
+        self.live = self._scheduler.live
         self._ahead = ahead
         self._deliver = deliver
         # What devices with ample tokens have not been sent yet, and who else is to be sent something.
@@ -95,7 +95,7 @@ class VllmSource:
 
     def beyond_known(self) -> list[str]:
         """Return the ids of requests with more tokens than an earlier engine had made."""
-        return [id for id, live in list(self._live.items()) if live.finished or live.made > len(live.known)]
+        return [id for id, live in list(self.live.items()) if live.finished or live.made > len(live.known)]
 
     def do(self, command: Callable[[], None]) -> None:
         """Queue a command for the thread that runs `cycle`, before its next step."""
@@ -160,14 +160,14 @@ class VllmSource:
         self._core.abort_requests(list(crashed))
         if not self._makes_tokens():
             raise error
-        culprit = self._trials.crash(id for id in reversed(self._live) if id in crashed)
+        culprit = self._trials.crash(id for id in reversed(self.live) if id in crashed)
         self._stepped_at_s = time.monotonic()
         self._scheduler.allowed = self._trials.allowed
-        for id in [id for id in self._live if id in crashed]:
+        for id in [id for id in self.live if id in crashed]:
             if id == culprit:
-                self._fail(self._live.pop(id), error)
-            elif not self._live[id].finished:
-                live = self._live[id]
+                self._fail(self.live.pop(id), error)
+            elif not self.live[id].finished:
+                live = self.live[id]
                 self._begin(live.request, live.device, live.tokens, live.taken)
 
     def _makes_tokens(self) -> bool:
@@ -207,7 +207,7 @@ class VllmSource:
             self._began_s = time.monotonic()
 
     def _add(self, request: EngineCoreRequest, device: int, known: list[int]) -> None:
-        if request.request_id not in self._live:
+        if request.request_id not in self.live:
             self._begin(request, device, known, taken=0)
 
     def _begin(self, request: EngineCoreRequest, device: int, known: list[int], taken: int) -> None:
@@ -215,16 +215,16 @@ class VllmSource:
         given = request.sampling_params.extra_args or {}
         others = {name: value for name, value in given.items() if name != KNOWN_TOKENS}
         request.sampling_params.extra_args = (others | {KNOWN_TOKENS: known} if known else others) or None
-        live = self._live[request.request_id] = LiveRequest(request, device, known, taken=taken)
+        live = self.live[request.request_id] = LiveRequest(request, device, known, taken=taken)
         self._release_held()
         try:
             self._core.add_request(*self._core.preprocess_add_request(request))
         except Exception as error:
-            del self._live[request.request_id]
+            del self.live[request.request_id]
             self._fail(live, error)
 
     def _drop(self, request_ids: list[str]) -> None:
-        unfinished = [id for id in request_ids if (live := self._live.pop(id, None)) and not live.finished]
+        unfinished = [id for id in request_ids if (live := self.live.pop(id, None)) and not live.finished]
         self._scheduler.held.difference_update(request_ids)
         self._trials.gone(request_ids)
         self._scheduler.allowed = self._trials.allowed
@@ -232,7 +232,7 @@ class VllmSource:
             self._core.abort_requests(unfinished)
 
     def _keep(self, request_ids: list[str]) -> None:
-        if left := self._live.keys() - set(request_ids):
+        if left := self.live.keys() - set(request_ids):
             log.warning("%d requests that have ended were still in the token source: they are dropped.", len(left))
             self._drop(list(left))
 
@@ -241,7 +241,7 @@ class VllmSource:
         so until one of them has used up a quarter of its lead; then all go on together."""
         held, low, is_low = self._scheduler.held, self._ahead - self._ahead // 4, False
         for request_id, position in positions.items():
-            if live := self._live.get(request_id):
+            if live := self.live.get(request_id):
                 live.taken = max(live.taken, position)
                 is_low = is_low or (live.lead < low and request_id in held)
         if is_low:
@@ -249,20 +249,20 @@ class VllmSource:
 
     def _release_held(self) -> None:
         """Let all requests that have room for tokens have steps again, together."""
-        live = self._live
+        live = self.live
         self._scheduler.held.difference_update(
             [id for id in self._scheduler.held if id in live and live[id].lead < self._ahead]
         )
 
     def _resend(self, request_id: str, position: int, device: int) -> None:
-        if live := self._live.get(request_id):
+        if live := self.live.get(request_id):
             live.taken, live.device = position, device
             if chunks := [chunk for chunk in live.chunks if chunk.first >= position]:
                 self._deliver(live.device, chunks)
             self._release_held()
 
     def _remind(self, request_id: str, position: int, device: int) -> None:
-        live = self._live.get(request_id)
+        live = self.live.get(request_id)
         if live is None or live.device != device:
             return
         held = request_id in self._scheduler.held
@@ -272,7 +272,7 @@ class VllmSource:
         self._resend(request_id, position, device)
 
     def _collect(self, output: EngineCoreOutput, batches: dict[int, list[Chunk]]) -> None:
-        live = self._live.get(output.request_id)
+        live = self.live.get(output.request_id)
         if live is None:
             return
         chunk = to_chunk(output, live.made)

@@ -34,6 +34,8 @@ class SourceService:
 
         A request that cannot be read ends with an error.
         """
+        if request_id in self._source.live:
+            return  # told of again, perhaps with thousands of tokens, which need not be read
         from serving.token_source.request_codec import decode_request
 
         try:

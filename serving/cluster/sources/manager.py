@@ -22,6 +22,7 @@ from serving.cluster.supervision.inquiry import Inquiry
 from serving.flight import Flight
 from serving.process.backoff import Backoff
 from serving.process.logs import fields
+from serving.types import NEVER
 
 log = logging.getLogger("foreserve")
 
@@ -73,7 +74,7 @@ class SourceManager:
         self.cost: tuple[float, float] | None = None
         self._calls = SourceCalls()
         self._in_source: set[str] = set()
-        self._from_outside = False
+        self._from_outside, self._reminded_s = False, -NEVER
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -155,7 +156,10 @@ class SourceManager:
         """Have a request's tokens sent to its device that should long have come, from `position` of its output on,
         whichever message was lost: where the device is, the request itself, or that it is on that device."""
         if self.link.up and flight.request.id in self._in_source:
-            self.tell_addresses()
+            # Once for all of which it is reminded at a time.
+            if (now_s := time.monotonic()) > self._reminded_s + COST_S:
+                self._reminded_s = now_s
+                self.tell_addresses()
             self._calls.add(flight, flight.tokens)
             self._calls.resend(flight, position)
 

@@ -44,7 +44,9 @@ class RecordedSource:
         """Send a flight's answer, from `position` on, to its device, if that has an address. Nothing follows any more
         of what was sent of it before."""
         self._rests.pop(flight.request.id, None)
-        self._page(flight, position, flight.made)
+        # Its client may be further on already.
+        self._page(flight, position, min(position, flight.made))
+        self._follow(flight)
 
     def follow(self, news: Iterable[tuple[Flight, Chunk]]) -> None:
         """Send the pages that are due of answers whose clients have just got tokens."""
@@ -52,10 +54,7 @@ class RecordedSource:
         if not self._rests:
             return
         for flight, _ in news:
-            while (rest := self._rests.get(flight.request.id)) and flight.made > rest.due:
-                del self._rests[flight.request.id]
-                if flight.sent_to == rest.sent_to:
-                    self._page(flight, rest.start, max(rest.start + PAGE - AHEAD, rest.due + STEP))
+            self._follow(flight)
 
     def drop(self, request_ids: Collection[str]) -> None:
         """Forget requests that are done or aborted."""
@@ -65,6 +64,13 @@ class RecordedSource:
     def close(self) -> None:
         """Drop all connections."""
         self._senders.connect({})
+
+    def _follow(self, flight: Flight) -> None:
+        """Send the pages of an answer that are due by now."""
+        while (rest := self._rests.get(flight.request.id)) and flight.made > rest.due:
+            del self._rests[flight.request.id]
+            if flight.sent_to == rest.sent_to:
+                self._page(flight, rest.start, max(rest.start + PAGE - AHEAD, rest.due + STEP))
 
     def _page(self, flight: Flight, start: int, due: int) -> None:
         """Send a page to a flight's device, if that has an address; the next one is due when its client has more than

@@ -18,7 +18,7 @@ from vllm.v1.engine import (
 )
 from vllm.v1.serial_utils import UtilityResult
 
-from serving.call import Call, use
+from serving.call import Call, current_call, use
 from serving.cluster.streams.sockets import Address
 from serving.cluster.streams.stream import Sender
 from serving.edge.engine_core import EmulatedCore
@@ -212,7 +212,8 @@ class OwnEdge(FrontEnd):
             self._core.check_places(1)
         except Overflow as overflow:
             return overflow.refusal
-        self._core.refuse(told)
+        # Under its class, which the edge can't tell.
+        self._core.refuse(told._replace(slo=self._core.admission.class_of(current_call())))
         return None
 
     def _judge(self, call: Call, message: AdmissionCall) -> Judgement:

@@ -141,6 +141,12 @@ def test_prompts_are_counted_however_they_are_written(prompt: Any, prompts: int)
     assert prompts_of(SimpleNamespace(prompt=prompt)) == prompts
 
 
+def test_conversations_of_a_batch_are_counted_and_messages_of_one_are_not() -> None:
+    said = [{"role": "user", "content": "a"}]
+    assert prompts_of(SimpleNamespace(messages=[said, said, said])) == 3
+    assert prompts_of(SimpleNamespace(messages=[*said, *said])) == 1
+
+
 def test_what_it_has_told_is_forgotten_with_it(answers: Answers) -> None:
     made = choice(AUTO_TEXT, answers)
     assert made.choose_for(call(), TextNeeds(False, True, 0), (0.5, 0.0))

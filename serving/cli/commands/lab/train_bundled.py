@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     from serving.lab.training.command import describe_bundled, train_bundled
     from serving.lab.training.settings import Settings
 
-    given = {name: value for name in OF_TRAINING if (value := getattr(args, name)) not in (None, False)}
+    given = {name: value for name in OF_TRAINING if (value := getattr(args, name)) is not None and value is not False}
     if args.card and given:
         option = next(iter(given)).replace("_", "-")
         raise UsageError(f"--card trains nothing: --{option} goes with a training.")

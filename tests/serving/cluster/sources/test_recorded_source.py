@@ -157,3 +157,17 @@ def test_what_was_due_on_a_device_is_not_sent_to_the_next_one(device: Device) ->
         stream.source.close()
 
     asyncio.run(main())
+
+
+def test_an_answer_that_begins_pages_behind_its_client_goes_on(device: Device) -> None:
+    """A device that was mended begins where its last release was seen, and what it sent before may come late."""
+
+    async def main() -> None:
+        stream = Stream(device)
+        stream.release([Chunk("a", 0, list(range(PAGE + 188)))])
+        stream.begin(0)
+        await device.has(stream.flight.made + PAGE // 2)
+        assert device.sent == list(range(len(device.sent)))
+        stream.source.close()
+
+    asyncio.run(main())

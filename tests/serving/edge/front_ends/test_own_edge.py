@@ -247,6 +247,8 @@ def test_a_call_that_the_edge_has_refused_is_counted_and_the_next_one_is_told_wh
     now, seen = told._replace(wait_s=2.0), list[tuple[Any, ...]]()
 
     class FullCore(Core):
+        admission = SimpleNamespace(class_of=lambda call: call.body["slo"])
+
         def check_places(self, n: int) -> None:
             seen.append(("asked", n, current_call()))
             if full:
@@ -264,6 +266,6 @@ def test_a_call_that_the_edge_has_refused_is_counted_and_the_next_one_is_told_wh
     assert answered == Judgement(now if full else None, {}, False)
     call = edge._calls[5]
     assert (call.route, call.arrival_s, call.headers, call.body) == ("/v1/completions", 3.0, [("x", "y")], {"slo": "z"})
-    assert seen == [("asked", 1, call), *([] if full else [("refused", told, call)])]
+    assert seen == [("asked", 1, call), *([] if full else [("refused", told._replace(slo="z"), call)])]
     edge.answer(0, ENDED, [msgspec.msgpack.encode(CallEnd(5, "429"))])
     assert core.told == [("ended", call)] and call.status == "429" and not edge._calls
