@@ -15,7 +15,7 @@ class Core(SimpleNamespace):
     """What is asked of the core meanwhile: it admits all."""
 
     clock = SimpleNamespace(now=lambda: 0.0)
-    _admission = SimpleNamespace(begin=lambda admitted, now_s: None)
+    admission = SimpleNamespace(begin=lambda admitted, now_s: None)
 
     def admit(self, id: str, asked: AdmissionRequest, params: SamplingParams, priority: int) -> None:
         self.call.admitted[id] = asked
