@@ -74,7 +74,7 @@ def play(ids, tokens, most=4000):
 
 
 def fresh():
-    source.drop(list(source._live))
+    source.drop(list(source.live))
     source._carry_out(wait=True)
     tokens = {id: [made for _, made in sorted(known.items())] for id, known in got.items()}
     got.clear(), failed.clear()
@@ -117,13 +117,13 @@ results["two failed"] = sorted(failed)
 tokens = fresh()
 results["two same"] = all(tokens[name] == reference[name] for name in names)
 results["dictated"] = tokens["dictated"] == reference["a" * len("dictated")]
-results["left"] = [len(source._live), len(source._scheduler.running), len(source._scheduler.waiting),
+results["left"] = [len(source.live), len(source._scheduler.running), len(source._scheduler.waiting),
                    len(source._scheduler.parked), len(source._scheduler.held), len(source._trials.on_trial)]
 
 # Refused by the engine when another one has made some of it, as after a restart: at the token that is next.
 ask("refused", 60, known=[7, 8, 9], pooling=PoolingParams(task="embed"))
 source._carry_out(wait=True)
-results["refused"] = [places.get("refused"), "refused" in source._live]
+results["refused"] = [places.get("refused"), "refused" in source.live]
 
 # A device far behind, of a request that has ample tokens: some steps' tokens go to it together, and none stay behind.
 fresh()
@@ -140,7 +140,7 @@ fresh()
 # The end of an answer goes to its device, however long another one keeps the source busy.
 ask("ended", 190)
 ask("busy", 400, device=1)
-while not (source._live and "ended" in source._live and source._live["ended"].finished):
+while not (source.live and "ended" in source.live and source.live["ended"].finished):
     source.taken({"busy": len(got["busy"])})
     source._carry_out(wait=True)
     source.cycle()
@@ -181,7 +181,7 @@ results["lost"] = play(["lost"], 60)
 ask("lost", 60)
 source.resend("lost", 0, 2)
 source._carry_out(wait=True)
-results["told twice"] = [len(source._live["lost"].chunks), len(source._scheduler.requests), 2 in devices["lost"]]
+results["told twice"] = [len(source.live["lost"].chunks), len(source._scheduler.requests), 2 in devices["lost"]]
 known = fresh()["lost"]
 
 # A request that never came here is told of again, with the tokens that its client has; a drop never comes.
@@ -193,7 +193,7 @@ for name in names[:3]:
 source._carry_out(wait=True)
 source.keep(names[1:2])
 source._carry_out(wait=True)
-results["kept"] = [sorted(source._live), sorted(source._scheduler.requests)]
+results["kept"] = [sorted(source.live), sorted(source._scheduler.requests)]
 fresh()
 
 # Log probabilities, of one request and of several: whatever is compiled for them keeps all others waiting.
