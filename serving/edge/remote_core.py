@@ -6,7 +6,7 @@ import logging
 import time
 from itertools import count
 from types import SimpleNamespace
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from vllm.sampling_params import SamplingParams
@@ -34,6 +34,7 @@ from serving.edge.front_ends.edge_messages import (
     UP,
     WARM,
     AdmissionCall,
+    BroughtCall,
     CallEnd,
     Judgement,
     MissingTokens,
@@ -109,15 +110,11 @@ class RemoteCore(RefusedCalls):
         call = current_call()
         if call is None:
             return
-        headers, body = _brought_by(call)
+        brought = self._brought(call)
         check_integers("priority", priority)
         message = AdmissionCall(
-            self._number(call),
+            brought,
             id,
-            call.route,
-            call.arrival_s,
-            headers,
-            body,
             asked,
             priority,
             params.extra_args or {},
@@ -127,7 +124,6 @@ class RemoteCore(RefusedCalls):
                 min(least_tokens(params), asked.max_tokens),
                 call.prompts * asked.n,
             ),
-            call.posted_s,
         )
         task = call.judging[id] = asyncio.create_task(self._judge(call, message))
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -187,8 +183,7 @@ class RemoteCore(RefusedCalls):
         call, refusal = current_call(), self._full.refusal(time.monotonic())
         if refusal is None or n > 1 or call is None or call.judging or call.answered:
             return
-        message = TurnedAway(self._number(call), call.route, call.arrival_s, *_brought_by(call), refusal, call.posted_s)
-        self._asked(PLACES, message).add_done_callback(self._learn_of_places)
+        self._ask(PLACES, TurnedAway(self._brought(call), refusal)).add_done_callback(self._learn_of_places)
         raise self._refused(call, refusal)
 
     def _learn_of_places(self, answer: asyncio.Future[bytes]) -> None:
@@ -205,6 +200,13 @@ class RemoteCore(RefusedCalls):
         if call.number:
             self._tell(ENDED, CallEnd(call.number, call.status))
             call.number = 0
+
+    def _brought(self, call: Call) -> BroughtCall:
+        """Return a call as the core is told of it. Raise `OutOfBounds` for an integer that can't be sent."""
+        for field, said in call.body.items():
+            check_integers(field, said)
+        headers = [(text(name), text(value)) for name, value in call.headers]
+        return BroughtCall(self._number(call), call.route, call.arrival_s, headers, dict(call.body), call.posted_s)
 
     def _number(self, call: Call) -> int:
         """Return the number by which the core knows a call."""
@@ -235,11 +237,7 @@ class RemoteCore(RefusedCalls):
         self._wire.close()
         self._inbox.close()
 
-    async def _ask(self, method: str, message: msgspec.Struct | None) -> bytes:
-        """Make a utility call, and wait for its answer."""
-        return await self._asked(method, message)
-
-    def _asked(self, method: str, message: msgspec.Struct | None) -> asyncio.Future[bytes]:
+    def _ask(self, method: str, message: msgspec.Struct | None) -> asyncio.Future[bytes]:
         """Make a utility call; return its answer to come."""
         number, answer = next(self._numbers), asyncio.get_running_loop().create_future()
         self._call(number, method, message)
@@ -285,13 +283,6 @@ class RemoteCore(RefusedCalls):
     def _tell_delays(self) -> None:
         delays, self._delays = self._delays, []
         self._tell(DELAYS, ReleaseDelays(delays))
-
-
-def _brought_by(call: Call) -> tuple[list[tuple[str, str]], dict[str, Any]]:
-    """Return a call's headers, and our fields of its body. Raise `OutOfBounds` for an integer that can't be sent."""
-    for field, said in call.body.items():
-        check_integers(field, said)
-    return [(text(name), text(value)) for name, value in call.headers], dict(call.body)
 
 
 def _tell_dropped(dropped: DroppedMessages) -> None:

@@ -24,24 +24,29 @@ NO_ANSWER = 0
 """The id of a utility call that nobody waits for."""
 
 
-class AdmissionCall(msgspec.Struct, array_like=True, frozen=True):
-    """A request of a call asks to be admitted: `id` is vLLM's, `call` the number of the call at its edge, from which
-    `route`, `arrival_s`, `posted_s`, `headers` and `body` are (see `Call`).
+class BroughtCall(msgspec.Struct, array_like=True, frozen=True):
+    """A call (see `Call`) as it arrived at its edge, which has a `number` for it."""
 
-    Of what is `asked` the options are not read yet. `text` is what it asks of its text.
-    """
-
-    call: Count
-    id: str
+    number: Count
     route: str
     arrival_s: float
     headers: list[tuple[str, str]]
     body: dict[str, Any]
+    posted_s: float | None = None
+
+
+class AdmissionCall(msgspec.Struct, array_like=True, frozen=True):
+    """A request of a call asks to be admitted: `id` is vLLM's.
+
+    Of what is `asked` the options are not read yet. `text` is what it asks of its text.
+    """
+
+    call: BroughtCall
+    id: str
     asked: AdmissionRequest
     priority: int
     extra_args: dict[str, Any]
     text: TextNeeds
-    posted_s: float | None = None
 
 
 class Judgement(msgspec.Struct, array_like=True, frozen=True):
@@ -54,18 +59,13 @@ class Judgement(msgspec.Struct, array_like=True, frozen=True):
 
 
 class TurnedAway(msgspec.Struct, array_like=True, frozen=True):
-    """The edge has refused a call (see `AdmissionCall`) by itself, with what the core has said of another one just now.
+    """The edge has refused a call by itself, with what the core has said of another one just now.
 
     The answer is what the core would say now.
     """
 
-    call: Count
-    route: str
-    arrival_s: float
-    headers: list[tuple[str, str]]
-    body: dict[str, Any]
+    call: BroughtCall
     refusal: Refusal
-    posted_s: float | None = None
 
 
 class CallEnd(msgspec.Struct, array_like=True, frozen=True):

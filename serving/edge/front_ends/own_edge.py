@@ -35,6 +35,7 @@ from serving.edge.front_ends.edge_messages import (
     UP,
     WARM,
     AdmissionCall,
+    BroughtCall,
     CallEnd,
     Judgement,
     MissingTokens,
@@ -184,26 +185,26 @@ class OwnEdge(FrontEnd):
             if chunk.tokens or chunk.finish is not None:
                 self._send(Release(flight.device if flight else 0, self._core.clock.now(), [chunk]))
 
-    def _begin(self, message: AdmissionCall | TurnedAway) -> Call:
+    def _begin(self, brought: BroughtCall) -> Call:
         """Begin a call, as it arrived at the edge."""
-        call = Call(message.arrival_s, message.headers, message.body, route=message.route)
-        call.posted_s = message.posted_s
+        call = Call(brought.arrival_s, brought.headers, brought.body, route=brought.route)
+        call.posted_s = brought.posted_s
         call.at_end.append(lambda: self._core.ended(call))
-        self._calls[message.call] = call
+        self._calls[brought.number] = call
         return call
 
     def _admit(self, told: bytes) -> Judgement:
         """Judge a request of a call, which begins with its first one."""
         message = msgspec.msgpack.decode(told, type=AdmissionCall)
-        if (call := self._calls.get(message.call)) is None:
-            call = self._begin(message)
+        if (call := self._calls.get(message.call.number)) is None:
+            call = self._begin(message.call)
             call.needs_model = message.text.model
         return _context(call).run(self._judge, call, message)
 
     def _turn_away(self, told: bytes) -> Judgement:
         """Count a call that the edge has refused; return what is to be said to the next one."""
         message = msgspec.msgpack.decode(told, type=TurnedAway)
-        call = self._calls.get(message.call) or self._begin(message)
+        call = self._calls.get(message.call.number) or self._begin(message.call)
         return Judgement(_context(call).run(self._refuse, message.refusal), {}, False)
 
     def _refuse(self, told: Refusal) -> Refusal | None:

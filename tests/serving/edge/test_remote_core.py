@@ -197,7 +197,11 @@ def test_who_comes_while_the_queue_is_full_is_refused_at_once_and_counted_by_the
         assert sentence == f"{FULL.sentence} Try again in 3 s." and call.retry_after_s == 3.0
         assert isinstance(call.refusal, Overflow) and call.refusal.reason is Reason.QUEUE
         (told,) = wire.told(PLACES, TurnedAway)
-        assert (told.route, told.headers, told.refusal) == ("/v1/completions", [("x-foreserve-slo", "chat")], FULL)
+        assert (told.call.route, told.call.headers, told.refusal) == (
+            "/v1/completions",
+            [("x-foreserve-slo", "chat")],
+            FULL,
+        )
         # Several sequences are judged by the core, and who was judged there has a place, or waits for an answer.
         assert (await asyncio.create_task(comes(core, 2)))[1] == ""
         judged = stamp(core.clock)

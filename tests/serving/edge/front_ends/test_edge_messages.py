@@ -6,14 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serving.admission_request import AdmissionRequest
-from serving.edge.front_ends.edge_messages import AdmissionCall
+from serving.edge.front_ends.edge_messages import AdmissionCall, BroughtCall
 from serving.edge.text_choice import TextNeeds
 
 
 def message(asked: AdmissionRequest) -> AdmissionCall:
-    return AdmissionCall(
-        1, "a", "/v1/completions", 2.0, [("x", "y")], {"slo": "z"}, asked, 0, {}, TextNeeds(True, False, 7)
-    )
+    call = BroughtCall(1, "/v1/completions", 2.0, [("x", "y")], {"slo": "z"})
+    return AdmissionCall(call, "a", asked, 0, {}, TextNeeds(True, False, 7))
 
 
 @given(st.integers(0, 2**31), st.integers(0, 2**31), st.integers(1, 99), st.none() | st.integers(0, 9))

@@ -26,6 +26,7 @@ from serving.edge.front_ends.edge_messages import (
     NO_ANSWER,
     PLACES,
     STOP,
+    BroughtCall,
     CallEnd,
     Judgement,
     MissingTokens,
@@ -259,7 +260,7 @@ def test_a_call_that_the_edge_has_refused_is_counted_and_the_next_one_is_told_wh
 
     core = FullCore()
     edge = OwnEdge(tmp_path / "wire", core, None)  # type: ignore[arg-type]  # what an edge asks of it
-    message = TurnedAway(5, "/v1/completions", 3.0, [("x", "y")], {"slo": "z"}, told)
+    message = TurnedAway(BroughtCall(5, "/v1/completions", 3.0, [("x", "y")], {"slo": "z"}), told)
     output = edge.answer(7, PLACES, [msgspec.msgpack.encode(message)])
     assert output is not None and output.call_id == 7
     answered = msgspec.msgpack.decode(output.result.result, type=Judgement)
