@@ -12,6 +12,7 @@ from serving.lab.training.model import TrainedModel
 from serving.lab.training.progress import LOG
 from serving.lab.training.settings import Settings
 from serving.lab.training.tokenizer import train_tokenizer
+from serving.lab.training.widening import widened
 from serving.usage_error import UsageError
 
 
@@ -32,14 +33,17 @@ def afresh(settings: Settings) -> TrainingStart:
 
 
 def from_model(folder: Path, settings: Settings) -> TrainingStart:
-    """Begin with the weights, the tokenizer and the log of the trained model in `folder`; the settings say whose.
+    """Begin with the weights, the tokenizer and the log of the trained model in `folder`, its heads widened where the
+    settings' are wider; the settings say whose weights they were.
 
     Raise UsageError if there is no such model, or it has another shape.
     """
     try:
         weights, tokenizer, log = (folder / name for name in ("model.safetensors", "tokenizer.json", LOG))
         settings = replace(settings, began=sha256(weights.read_bytes()).hexdigest())
-        model = from_hf(load_model(folder), settings.shape)
+        hf = load_model(folder)
+        narrow = from_hf(hf, replace(settings.shape, head_size=hf.config.head_dim))
+        model = widened(narrow, settings.shape.head_size)
         return TrainingStart(settings, Tokenizer.from_file(str(tokenizer)), model, log.read_text(encoding="utf-8"))
     except Exception as error:  # the tokenizers' are bare ones
         raise UsageError(f"--start-from {folder}: no bundled model can be read there ({error}).") from error

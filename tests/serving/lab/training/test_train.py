@@ -134,6 +134,16 @@ def test_a_run_goes_on_from_the_weights_of_another_in_its_tokens_and_below_its_l
     assert [points[-1]["tokens"], points[-2]["tokens"]] == [6 * 512, 4 * 512]
 
 
+def test_a_run_goes_on_from_a_model_with_narrower_heads(tokenizer, tmp_path):
+    assert train(TrainingRun(settings(steps=4), tokenizer), tmp_path / "first")
+    begun = from_model(tmp_path / "first", settings(steps=2, shape=replace(SMALL, head_size=24)))
+    run = TrainingRun(begun.settings, begun.tokenizer, begun.model)
+    assert train(run, tmp_path / "second", earlier=begun.log)
+    assert load_model(tmp_path / "second").config.head_dim == 24
+    with pytest.raises(UsageError, match=r"no bundled model can be read there \(its heads are of 24, not of 16"):
+        from_model(tmp_path / "second", settings())
+
+
 def load(folder):
     return from_hf(load_model(folder), SMALL)
 
