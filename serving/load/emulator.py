@@ -15,6 +15,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from serving.host_pace import HostPace
 from serving.load.tails import FAMILIES, ModelledLatency, modelled_latency
 
+# Real seconds between two readings during a run: the series of a device that is gone end after five minutes.
+READ_EVERY_S = 60.0
 SETTLE_S, SETTLE_TRIES = 0.25, 8  # Actors ship their counts in batches, so the last ones come after the last token.
 
 PROMPTS, CACHED = "vllm:prompt_tokens_total", "vllm:prompt_tokens_cached_total"
@@ -32,6 +34,32 @@ OURS = (
 ReadMetrics = Callable[[], Awaitable[str | None]]
 """Reads the text of /metrics; None if nothing answers there."""
 Series = Mapping[tuple[str, tuple[tuple[str, str], ...]], float]
+
+
+class Readings:
+    """Readings of an emulator's /metrics during a run, each with the last values of series that have ended: what a
+    device did that is gone by the end is the run's, too."""
+
+    def __init__(self, read: ReadMetrics) -> None:
+        self._read = read
+        self._last: dict[str, str] = {}
+
+    async def read(self) -> str | None:
+        """Return the text of /metrics, with those that have ended; None if nothing answers there."""
+        text = await self._read()
+        if text is None or INFO not in text:
+            return text
+        counts = (line.rpartition(" ") for line in text.splitlines() if line.startswith(OURS) and INFO not in line)
+        now = {series: value for series, _, value in counts}
+        self._last |= now
+        ended = [f"{series} {value}" for series, value in self._last.items() if series not in now]
+        return "\n".join([text, *ended])
+
+    async def go_on(self) -> None:
+        """Read now and then, until cancelled."""
+        while True:
+            await asyncio.sleep(READ_EVERY_S)
+            await self.read()
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,17 +41,19 @@ async def run_load(
     plan = LoadPlan.of(options)
     transport = connect(options)
     try:
-        if (found := await _unless(stop, _look(options, transport))) is None:
+        readings = emulator.Readings(_reader(options, transport))
+        if (found := await _unless(stop, _look(options, transport, readings))) is None:
             raise LoadInterrupted
         model, before = found
         drive = Drive(transport, model, before.speed if before else 1.0, options.timeout_s)
-        ticker = asyncio.create_task(_tick(drive, on_progress)) if on_progress else None
+        beside = [_tick(drive, on_progress)] if on_progress else []
+        tasks = [asyncio.create_task(each) for each in [*beside, *([readings.go_on()] if before else [])]]
         try:
             await _unless(stop, drive.run(plan, options.max_concurrency, plan.after))
         finally:
-            if ticker:
-                ticker.cancel()
-        report = await _report(options, drive, before, stop.is_set())
+            for task in tasks:
+                task.cancel()
+        report = await _report(options, drive, before, readings, stop.is_set())
     finally:
         await transport.close()
     return replace(report, broken=str(plan.error)) if plan.error else report
@@ -107,10 +109,12 @@ async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None
     return None if working.cancelled() else working.result()
 
 
-async def _look(options: LoadOptions, transport: Transport) -> tuple[str, emulator.Snapshot | None]:
+async def _look(
+    options: LoadOptions, transport: Transport, readings: emulator.Readings
+) -> tuple[str, emulator.Snapshot | None]:
     """Return the model to ask for, and the emulator's figures before the run; None if it is not our emulator."""
     model = options.model or _first(await transport.models(), options)
-    before = await emulator.snapshot(_reader(options, transport))
+    before = await emulator.snapshot(readings.read)
     if before is None and options.metrics_url:
         raise OptionError(f"--metrics-url must be an emulator's /metrics, not {options.metrics_url!r}.")
     return model, before
@@ -133,10 +137,12 @@ async def _tick(drive: Drive, on_progress: OnProgress) -> None:
         on_progress(meter.read())
 
 
-async def _report(options: LoadOptions, drive: Drive, before: emulator.Snapshot | None, interrupted: bool) -> Report:
+async def _report(
+    options: LoadOptions, drive: Drive, before: emulator.Snapshot | None, readings: emulator.Readings, interrupted: bool
+) -> Report:
     fidelity = None
     if before is not None:
-        after = await emulator.settled(_reader(options, drive.transport))
+        after = await emulator.settled(readings.read)
         fidelity = emulator.difference(before, after)
     summary = summarise(drive.all_times, drive.speed)
     verdict = goodput(drive.all_times, options.slos, drive.speed, summary.duration_s)

@@ -33,7 +33,7 @@ class Watch:
 
     def look(self, now_s: float) -> None:
         """Look at a real instant."""
-        self.metrics.host.look(now_s)
+        self.metrics.look(now_s)
         self._tell(now_s)
         if now_s >= self._point_at_s:
             # Absolute, so that points stay EVERY_S apart, unless this process was stopped for longer.

@@ -16,8 +16,9 @@ from serving.flight import Flight, TokenNews
 from serving.refusals import Refusal
 from serving.scenario.slo import SloClass
 from serving.telemetry.metrics.dcgm import Dcgm
-from serving.telemetry.metrics.devices import DeviceMetrics, device_of
-from serving.telemetry.metrics.families import Counters, Gauges
+from serving.telemetry.metrics.departures import Departures
+from serving.telemetry.metrics.devices import DeviceMetrics, device_of, labels_of
+from serving.telemetry.metrics.families import Counters, FamilyRegistry, Gauges
 from serving.telemetry.metrics.host import HostMetrics
 from serving.telemetry.metrics.in_flight import InFlight
 from serving.telemetry.metrics.recent_load import RecentLoad
@@ -40,7 +41,8 @@ class Metrics(EdgeObserver):
     """All metrics, updated by events of requests, steps and devices."""
 
     def __init__(self, registry: CollectorRegistry, served: ServedModel, clock: WallClock | VirtualClock) -> None:
-        self._registry, self._block_tokens, self.now = registry, served.block_tokens, clock.now
+        self._registry = registry = FamilyRegistry(registry)
+        self._block_tokens, self.now = served.block_tokens, clock.now
         self.about: dict[str, str] = {}
         Counters(
             registry, "foreserve_emulated_seconds", "Emulated seconds since the start.", (), lambda: {(): clock.now()}
@@ -58,7 +60,22 @@ class Metrics(EdgeObserver):
         # It asks its collector for names, by which a scraper may pick.
         self.dcgm = CollectorRegistry(auto_describe=True)
         self.dcgm.register(Dcgm(self.devices, self.energy_j))
+        # Of the devices that have series: what is still told of one whose series have ended counts nowhere.
         self._kv_capacity_tokens: dict[int, int] = {}
+        self._departures = Departures()
+
+    def look(self, now_s: float) -> None:
+        """End the series of devices that are gone for long, and take stock of the host's pace, at a real instant."""
+        for device in self._departures.due(now_s):
+            self._end(device)
+        self.host.look(now_s)
+
+    def _end(self, device: int) -> None:
+        """End all series of a device: under its index another one begins anew, which `rate` takes for a restart."""
+        self.host.leave_out(lambda: self._registry.drop(labels_of(str(device))))
+        for part in (self.requests, self.recent_load, self.steps):
+            part.end(device)
+        del self._kv_capacity_tokens[device]
 
     def energy_j(self, device: int) -> float:
         """Return all joules that a device has drawn, in steps and between them."""
@@ -81,6 +98,7 @@ class Metrics(EdgeObserver):
         capacity = self._kv_capacity_tokens[node.index] = node.device_limits.kv_capacity_tokens
         self.requests.on_cache(node.index, self._block_tokens, capacity // self._block_tokens)
         self.devices.on_change(node)
+        self._departures.note(node.index, node.gone)
         if not node.up:
             self.on_idle(node.index)
         if node.state is State.GONE:
@@ -95,6 +113,8 @@ class Metrics(EdgeObserver):
         self._in_flight.put(flight)
 
     def on_tokens(self, news: TokenNews) -> None:
+        if news.device not in self._kv_capacity_tokens:
+            return
         self.requests.on_tokens(news)
         self.recent_load.on_tokens(news)
         self.steps.on_tokens(news)
@@ -106,7 +126,8 @@ class Metrics(EdgeObserver):
         self._look(flight.device)
 
     def on_delivery(self, device: int, late_real_s: float) -> None:
-        self.steps.on_delivery(device, late_real_s)
+        if device in self._kv_capacity_tokens:
+            self.steps.on_delivery(device, late_real_s)
 
     def on_restart(self, actor: str) -> None:
         self.devices.on_restart(actor)
@@ -124,6 +145,8 @@ class Metrics(EdgeObserver):
             self.service.on_refusal(refusal.reason, refusal.slo)
 
     def on_step(self, record: StepRecord) -> None:
+        if record.device not in self._kv_capacity_tokens:
+            return
         self.requests.on_step(record, self._kv_capacity_tokens[record.device])
         self.steps.on_step(record)
         self.devices.on_step(record)

@@ -29,6 +29,12 @@ def device_of(spec: DeviceSpec) -> RooflineDevice:
     return spec.load().device
 
 
+def labels_of(name: str) -> dict[str, list[str]]:
+    """Return the values that labels of a device's series have, by label, for the device's index as text."""
+    receivers = [f"{part} {name}" for part in OF_A_DEVICE]
+    return {"device": [name], "engine": [name], "actor": [f"device {name}"], "receiver": receivers}
+
+
 class DeviceMetrics:
     """Metrics of devices, made from their changes of state and the last step of each."""
 
@@ -123,9 +129,10 @@ class DeviceMetrics:
 
     def _begin(self, name: str, tiers: TierNames) -> None:
         """Create a device's series at the start: a rate misses a counter's first event otherwise."""
-        for actor in (TOKEN_SOURCE, f"device {name}"):
+        named = labels_of(name)
+        for actor in (TOKEN_SOURCE, *named["actor"]):
             self.restarts.values[(actor,)] += 0
-        for receiver in (*OF_ALL, *(f"{part} {name}" for part in OF_A_DEVICE)):
+        for receiver in (*OF_ALL, *named["receiver"]):
             self.dropped.values[(receiver,)] += 0
         for kind in (*ANYWHERE, *tiers):
             self.faults.values[(name, kind)] += 0

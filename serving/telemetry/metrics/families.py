@@ -8,10 +8,10 @@ the scrape. Labels are tuples in the order of the family's label names.
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -58,6 +58,8 @@ class Family(Metric):
 class _Labelled(Collector):
     """A family's name, help text and labels, which are rendered once."""
 
+    values: dict[Labels, Any]
+
     def __init__(self, name: str, text: str, labels: Sequence[str]) -> None:
         self.name, self.text, self.labels = name, text, tuple(labels)
         self._written: dict[Labels, str] = {}
@@ -68,6 +70,34 @@ class _Labelled(Collector):
             pairs = [f'{name}="{escaped(value)}"' for name, value in zip(self.labels, labels, strict=True)]
             written = self._written[labels] = ",".join(pairs)
         return written
+
+    def drop(self, named: Mapping[str, Container[str]]) -> None:
+        """Drop the series that have one of the values `named` for a label; one that comes again begins anew."""
+        places = [(place, named[label]) for place, label in enumerate(self.labels) if label in named]
+        for labels in {*self.values, *self._written}:
+            if any(labels[place] in values for place, values in places):
+                self.values.pop(labels, None)
+                self._written.pop(labels, None)
+
+
+class FamilyRegistry(CollectorRegistry):
+    """The part of a registry that is families of ours: series can be dropped from all of them."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        super().__init__()
+        self._registry = registry
+        self._families: list[_Labelled] = []
+
+    def register(self, collector: Collector) -> None:
+        """Register a collector with the whole registry."""
+        self._registry.register(collector)
+        if isinstance(collector, _Labelled):
+            self._families.append(collector)
+
+    def drop(self, named: Mapping[str, Container[str]]) -> None:
+        """Drop the series that have one of the values `named` for a label."""
+        for family in self._families:
+            family.drop(named)
 
 
 class _Values(_Labelled):

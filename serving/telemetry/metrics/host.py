@@ -32,13 +32,17 @@ class _Tally(NamedTuple):
         pairs = [(each.sum, sum(each.counts)) for each in histograms]
         return cls(sum(total for total, _ in pairs), sum(count for _, count in pairs))
 
-    def mean_since(self, before: "_Tally") -> float | None:
-        values = self.values - before.values
-        return (self.total - before.total) / values if values > 0 else None
+    def less(self, other: "_Tally") -> "_Tally":
+        return _Tally(self.total - other.total, self.values - other.values)
+
+    @property
+    def mean(self) -> float | None:
+        return self.total / self.values if self.values > 0 else None
 
 
 class _Totals(NamedTuple):
-    """What all devices did since the start, at a real instant; `late` are pacing errors [LATENESS_S, and beyond]."""
+    """What all devices that have series did since the start, at a real instant; `late` are pacing errors [LATENESS_S,
+    and beyond]."""
 
     at_s: float
     delivery: _Tally
@@ -49,6 +53,19 @@ class _Totals(NamedTuple):
     tokens: int
     recorded: int
     late: NDArray[np.int64]
+
+    def less(self, other: "_Totals") -> "_Totals":
+        return _Totals(
+            self.at_s,
+            delivery=self.delivery.less(other.delivery),
+            pacing=self.pacing.less(other.pacing),
+            step=self.step.less(other.step),
+            ttft=self.ttft.less(other.ttft),
+            underruns=self.underruns - other.underruns,
+            tokens=self.tokens - other.tokens,
+            recorded=self.recorded - other.recorded,
+            late=self.late - other.late,
+        )
 
 
 class HostMetrics:
@@ -83,20 +100,28 @@ class HostMetrics:
         self._seen.append(now := self._totals(now_s))
         while len(self._seen) > 2 and self._seen[1].at_s <= now_s - WINDOW_S:
             self._seen.popleft()
-        before = self._seen[0]
-        self.pace, self.late_p99_s = self._between(before, now), _p99(now.late - before.late)
+        grown = now.less(self._seen[0])
+        self.pace, self.late_p99_s = self._pace_of(grown), _p99(grown.late)
         strictness = RELIEF if self.trouble else 1.0
         self.trouble = self.pace.trouble(strictness) if self.is_judged else None
+
+    def leave_out(self, drop: Callable[[], None]) -> None:
+        """Have `drop` end series of devices that did nothing of late, and leave their counts out of what is looked back
+        at: the pace stays as it is."""
+        before = self._totals(0.0)
+        drop()
+        dropped = before.less(self._totals(0.0))
+        self._seen = deque(seen.less(dropped) for seen in self._seen)
 
     def sentence(self) -> str:
         """Return what there is to say, and to do; nothing while the host keeps the pace."""
         found = self.trouble
         return f"This host is too slow for this load: {found.what}. {found.advice}" if found else ""
 
-    def _between(self, before: _Totals, now: _Totals) -> HostPace:
+    def _pace_of(self, grown: _Totals) -> HostPace:
         speed = self._speed()
         # While long answers go on, none may have begun for longer than is looked back.
-        if (ttft_mean_s := now.ttft.mean_since(before.ttft)) is not None:
+        if (ttft_mean_s := grown.ttft.mean) is not None:
             self._ttft_mean_s = ttft_mean_s
 
         def emulated(seconds: float | None) -> float | None:
@@ -104,13 +129,13 @@ class HostMetrics:
 
         return HostPace(
             speed=speed,
-            lateness_mean_s=emulated(now.delivery.mean_since(before.delivery)),
+            lateness_mean_s=emulated(grown.delivery.mean),
             ttft_mean_s=self._ttft_mean_s,
-            step_mean_s=now.step.mean_since(before.step),
-            pacing_error_mean_s=emulated(now.pacing.mean_since(before.pacing)),
-            underruns=now.underruns - before.underruns,
-            released_tokens=now.tokens - before.tokens,
-            recorded_tokens=now.recorded - before.recorded,
+            step_mean_s=grown.step.mean,
+            pacing_error_mean_s=emulated(grown.pacing.mean),
+            underruns=grown.underruns,
+            released_tokens=grown.tokens,
+            recorded_tokens=grown.recorded,
         )
 
     def _totals(self, now_s: float) -> _Totals:

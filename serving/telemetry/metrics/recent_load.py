@@ -51,6 +51,10 @@ class RecentLoad(EdgeObserver):
         recent.trim(now_s)
         recent.prompts.extend((flight.request.prompt_tokens, flight.cached) for flight in news.first)
 
+    def end(self, device: int) -> None:
+        """Forget a device that is gone."""
+        self._recent.pop(device, None)
+
     def of_all(self) -> dict[int, RankLoad]:
         """Return the load of each device that is not gone."""
         waiting = Counter[int]()

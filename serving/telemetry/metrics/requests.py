@@ -151,6 +151,7 @@ class RequestMetrics:
     def on_cache(self, device: int, block_tokens: int, blocks: int) -> None:
         """Record a device's KV cache, as inference gateways look for it; it changes with the device's condition. The
         concurrency is that of requests as long as the model's longest."""
+        self._gone.discard(device)
         self._forget_cache(device)
         tokens = block_tokens * blocks
         sizes = block_tokens, blocks, tokens, round(tokens / self._max_model_len, 4)
@@ -158,10 +159,16 @@ class RequestMetrics:
 
     def forget(self, device: int) -> None:
         """Drop what tells how full a device is, which is gone: to whoever chooses endpoints it would look idle. What
-        it counted stays, so that sums over devices don't fall."""
+        it counted stays until `end`, so that its last counts are scraped."""
         self._gone.add(device)
         self._forget_cache(device)
         self.kv_usage.values.pop(self._labels[device], None)
+
+    def end(self, device: int) -> None:
+        """Forget a device that is gone, as its series end."""
+        labels = self._labels.pop(device)
+        self._gone.discard(device)
+        self._first.pop(labels, None)
 
     def _forget_cache(self, device: int) -> None:
         found = self.cache_config.values

@@ -94,6 +94,11 @@ class StepMetrics:
         for mode in MODES:
             self.mode.values[(*one, mode)] += 0
 
+    def end(self, device: int) -> None:
+        """Forget a device that is gone, as its series end."""
+        self._names.pop(device, None)
+        self._mode.pop(device, None)
+
     def on_step(self, record: StepRecord) -> None:
         """Record that a device made a step."""
         device = str(record.device)

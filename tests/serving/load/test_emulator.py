@@ -4,7 +4,7 @@ from itertools import count
 import pytest
 
 from serving.load import emulator
-from serving.load.emulator import Fidelity, difference, parse, settled
+from serving.load.emulator import Fidelity, Readings, difference, parse, settled, snapshot
 
 METRICS = """\
 # HELP foreserve_info What this emulator emulates.
@@ -149,3 +149,39 @@ def test_an_emulator_has_settled_though_it_draws_power_while_it_idles(monkeypatc
     after = asyncio.run(settled(read))
     assert difference(parse(metrics()), after).released_tokens == 2 * 200
     assert next(reads) == 5
+
+
+def with_gone(tokens: int, gone: int | None) -> str:
+    """Metrics of two devices, and of a third one, which is gone: its series have ended where it has no tokens."""
+    released = f'foreserve_released_tokens_total{{device="2"}} {gone}\n'
+    return metrics(100 + tokens, tokens=tokens) + (released if gone is not None else "")
+
+
+def test_what_a_device_did_that_is_gone_by_the_end_is_the_runs_too():
+    texts = [with_gone(10, 40), None, "<html>", with_gone(20, 100), with_gone(30, None)]
+
+    async def read():
+        return texts.pop(0)
+
+    async def run():
+        readings = Readings(read)
+        return [await snapshot(readings.read) for _ in range(5)]
+
+    before, nothing, other, _, after = asyncio.run(run())
+    fidelity = difference(before, after)
+    assert fidelity.released_tokens == 2 * (30 - 10) + (100 - 40) and fidelity.broken is None
+    assert nothing is None and other is None
+
+
+def test_another_process_is_not_taken_for_the_one_whose_series_have_ended():
+    began = "process_start_time_seconds {}\n"
+    texts = [with_gone(10, 40) + began.format(1.0), with_gone(5, None) + began.format(2.0)]
+
+    async def read():
+        return texts.pop(0)
+
+    async def run():
+        readings = Readings(read)
+        return [await snapshot(readings.read) for _ in range(2)]
+
+    assert "restarted" in difference(*asyncio.run(run())).refusal()

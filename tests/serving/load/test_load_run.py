@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from serving.load import http
+from serving.load import emulator, http
 from serving.load.client import RequestTimes
 from serving.load.drive import Drive
 from serving.load.latencies import seen_s, ttft_s
@@ -21,7 +21,7 @@ from serving.load.run import LoadInterrupted, run_load
 from serving.process.progress_line import ProgressLine
 from tests.serving.load.grpc_stand_in import GrpcStandIn
 from tests.serving.load.openai_stand_in import StandIn
-from tests.serving.load.test_emulator import metrics
+from tests.serving.load.test_emulator import metrics, with_gone
 
 FAST = {"rate_per_s": float("inf"), "num_requests": 3, "output_len": 4, "input_len": 5}
 
@@ -99,6 +99,18 @@ def test_a_grpc_run_finds_the_metrics_by_itself():
     report = load(GrpcStandIn(metrics=[metrics(), metrics(100, 2.0, 0.5, 0, 24)]))
     assert report.clock == "emulated" and report.fidelity.released_tokens == 48
     assert "25.0% of the modelled TTFT of 20 ms" in shown(report) and "--metrics-url" not in shown(report)
+
+
+@pytest.mark.parametrize("server", [StandIn, GrpcStandIn])
+def test_a_run_counts_what_a_device_did_whose_series_end_before_it(server, monkeypatch):
+    monkeypatch.setattr(emulator, "READ_EVERY_S", 0.02)
+    texts = [with_gone(10, 40), with_gone(20, 100)]
+
+    def end(progress: LoadProgress) -> None:
+        texts[:] = [with_gone(30, None)]
+
+    fidelity = load(server(0.15, texts), end).fidelity
+    assert fidelity.released_tokens == 2 * (30 - 10) + (100 - 40)
 
 
 def test_a_grpc_failure_has_its_code():

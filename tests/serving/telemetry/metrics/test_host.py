@@ -3,13 +3,15 @@
 import pytest
 from prometheus_client import CollectorRegistry
 
+from serving.cluster.node import State
 from serving.flight import Flight, take
 from serving.host_pace import CAUSES
 from serving.telemetry.metrics import Metrics
+from serving.telemetry.metrics.departures import KEPT_S
 from serving.telemetry.metrics.host import ENOUGH, WINDOW_S
 from serving.telemetry.watch import AGAIN, OVER, REMIND_S, Watch
 from serving.types import Chunk
-from tests.serving.telemetry.metrics.samples import flight, measured, record
+from tests.serving.telemetry.metrics.samples import flight, measured, node, record
 
 
 class Run:
@@ -136,3 +138,24 @@ def test_few_releases_tell_nothing() -> None:
         run.metrics.on_step(record(late_real_s=1.0))
     run.pause()
     assert run.said == [] and not run.metrics.host.is_judged
+
+
+def test_the_series_of_a_device_that_is_gone_end_and_the_pace_stays_what_it_is() -> None:
+    run = Run()
+    run.metrics.on_change(node(1))
+    for _ in range(1000):
+        run.metrics.on_delivery(1, 0.0)
+        run.metrics.on_step(record(device=1))
+        one = flight(device=1)
+        run.metrics.on_tokens(take(1, [(one, Chunk(one.request.id, 0, [1]))], 3.0))
+    run.metrics.on_change(node(1, State.GONE))
+    run.pause()
+    run.now_s += KEPT_S - WINDOW_S - 1.0
+    for second in range(int(WINDOW_S) + 10):
+        run.second(late_s=0.02, underruns=1)
+        there = "foreserve_underruns_total", {"device": "1"}
+        assert (run.registry.get_sample_value(*there) is None) == (second >= WINDOW_S)
+        if second:
+            assert run.metrics.host.pace.lateness_share == pytest.approx(0.1)
+            assert run.metrics.host.pace.underrun_share == pytest.approx(1 / 51)
+    assert len(run.said) == 1 and run.too_slow()["delivery"] == 1.0
