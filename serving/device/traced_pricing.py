@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 from device_model.device import RooflineDevice
@@ -31,15 +30,15 @@ class TracePricer(RoutePricer):
     def __init__(self, trace: TracedDevice, choices: Choices) -> None:
         """Raise as `check_trace` does."""
         super().__init__(StepOptions(_cached(trace), trace.acceptance), choices)
-        self._trace = trace
-        # As it was when a step was priced last, how fast its external memory, and what that step costs by itself.
-        self._then: tuple[TracedDevice, float, StepCost] | None = None
+        self._untraced = _loaded(trace)
+        # As that was when a step was priced last, how fast its external memory, and what that step costs by itself.
+        self._then: tuple[RooflineDevice, float, StepCost] | None = None
 
     def emulate(self, trace: TracedDevice) -> None:
         """Change to another condition; the fast memory keeps what it holds, as far as there is room."""
         device = _cached(trace)
         device.cache = self._device.cache
-        self._trace = trace
+        self._untraced = _loaded(trace)
         self._device, self._model = device, StepOptions(device, trace.acceptance)
         self._choices.emulate(trace)
 
@@ -51,14 +50,14 @@ class TracePricer(RoutePricer):
 
     def _carry_out(self, plan: StepPlan, ext_bytes_per_s: float, cost: StepCost) -> None:
         self._device.commit(plan)
-        self._then = self._trace, ext_bytes_per_s, cost
+        self._then = self._untraced, ext_bytes_per_s, cost
 
     def again(self, priced: StepPrice, steps: int, ext_bytes_per_s: float) -> StepCost:
         """Return the present cost of a step priced earlier, without what was moved before it, scaled as a step with
         unknown routes would be: the fast memory has the experts that it missed by now."""
         assert priced.plan is not None and self._then is not None
-        plan, (trace, rate, cost) = replace(priced.plan, routes=None, drafts=None), self._then
-        slower = _expected_s(plan, self._trace, ext_bytes_per_s) / _expected_s(plan, trace, rate)
+        plan, (device, rate, cost) = replace(priced.plan, routes=None, drafts=None), self._then
+        slower = _expected_s(plan, self._untraced, ext_bytes_per_s) / _expected_s(plan, device, rate)
         static_j = cost.energy.static_j * (slower - 1.0)
         return cost._replace(
             latency_s=cost.latency_s * slower,
@@ -116,14 +115,9 @@ class DraftTracePricer(TracePricer):
         return drafted(batch, option, draft.accepted)._replace(unrouted=draft.unrouted, plan=traced)
 
 
-@cache
-def _expecting(trace: TracedDevice) -> RooflineDevice:
-    return load_device(trace.system, trace.hardware, trace.model, trace.draft or None, trace.condition)
-
-
-def _expected_s(plan: StepPlan, trace: TracedDevice, ext_bytes_per_s: float) -> float:
+def _expected_s(plan: StepPlan, untraced: RooflineDevice, ext_bytes_per_s: float) -> float:
     """Return the seconds that a step takes on a device whose cache is not traced."""
-    return float(_expecting(trace).probe(plan, 1, ext_bytes_per_s).latency_s[0])
+    return float(untraced.probe(plan, 1, ext_bytes_per_s).latency_s[0])
 
 
 def check_trace(trace: TracedDevice) -> None:
@@ -138,6 +132,10 @@ def check_trace(trace: TracedDevice) -> None:
 
 def _cached(trace: TracedDevice) -> RooflineDevice:
     """Return the device with a real cache. Raise DeviceError if it has none."""
-    device = load_device(trace.system, trace.hardware, trace.model, trace.draft or None, trace.condition)
+    device = _loaded(trace)
     trace_experts(device)
     return device
+
+
+def _loaded(trace: TracedDevice) -> RooflineDevice:
+    return load_device(trace.system, trace.hardware, trace.model, trace.draft or None, trace.condition)

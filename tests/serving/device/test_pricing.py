@@ -10,6 +10,7 @@ import pytest
 
 from device_model.condition import Condition
 from device_model.load import load_device
+from device_model.specs.hardware_file import FOLDER
 from device_model.specs.spec import DeviceError
 from device_model.speculation import mean_accepted
 from device_model.step import StepPlan
@@ -213,6 +214,22 @@ def test_what_is_moved_before_a_traced_step_is_paid_for_once():
     assert first.cost == moved.plus(plain.cost)
     assert traced.again(first, 0, FULL_SPEED).latency_s == pytest.approx(plain.cost.latency_s)
     assert sum(traced.again(first, 0, FULL_SPEED).energy) == pytest.approx(sum(plain.cost.energy))
+
+
+def test_a_step_is_repriced_by_the_hardwares_file_as_it_is_now(tmp_path):
+    def slower(hardware: str) -> float:
+        traced = traced_by(TRACE._replace(hardware=hardware), source(a=[rows(0)]), 1.0)
+        first = next(traced.price(batch(["a"], [1], [3000]), FULL_SPEED))
+        return traced.again(first, 0, 0.5 * FULL_SPEED).latency_s / first.cost.latency_s
+
+    def written(name: str) -> str:
+        file.write_text(FOLDER.joinpath(f"{name}.toml").read_text())
+        return str(file)
+
+    file, small, large = tmp_path / "mine.toml", "elmoe3d-4gb", "elmoe3d-8gb"
+    assert slower(small) != pytest.approx(slower(large), rel=0.01)
+    for name in (small, large):
+        assert slower(written(name)) == slower(name)
 
 
 def test_only_a_system_whose_experts_lie_in_tiers_can_be_traced():
