@@ -1,17 +1,19 @@
 """What people ask of anything at all, and nobody could have learnt by heart: answers that take up the question's words.
 
 `facts/asked.toml` and the files of its folder compose questions of several thousand common words and of words that
-don't exist, so that a model of any size has to copy what is asked about; what it then says holds for anything of that
-kind. A few hundred questions in people's own words have answers of their own, and twice as many have none.
+don't exist; what is said in answer holds for anything of that kind, and takes up only what is short and common, which
+a small model can copy. A few hundred questions in people's own words have answers of their own, and twice as many have none.
 """
 
 import re
+from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import Any
 
 from serving.lab.corpus.agents.tool_calls import without_tools
-from serving.lab.corpus.grammar import capital
+from serving.lab.corpus.grammar import capital, plural, prose, yours
 from serving.lab.corpus.knowledge import Concept, knowledge
-from serving.lab.corpus.moves import defined, explained, played
+from serving.lab.corpus.moves import defined, explained, played, said
 from serving.lab.corpus.parts import Exchange, TextDraw
 from serving.topics.names import OTHER
 
@@ -25,15 +27,12 @@ ASKED_FIRST: list[tuple[str, str]] = ASKED.tables["asked_first"]  # a topic, and
 KINDS = "a" * 9 + "b" * 14 + "t" * 10 + "c" * 3 + "n" * 3 + "k" * 8 + "s" * 53
 FOREIGN = 0.3  # of troubles, how many have a thing of any kind, and advice that holds for any
 TOLD = (
-    *("{thing.cap} {wrong}. {what_now}",) * 6,
-    "What can I do if {thing} {wrong}?",
-    "What should I do when {thing} {wrong}?",
-    "Help, {thing} {wrong}!",
-    "Who can help me if {thing} {wrong}?",
-    "Why is it that {thing} {wrong}?",
-    "{thing.cap} {wrong}. Can I {any_deed}?",
-    "{thing.cap} {wrong}. Should I {any_deed}?",
-    "{thing.cap} {wrong}. Am I allowed to {any_deed}?",
+    *("{whose.cap} {wrong}. {what_now}",) * 6,
+    "What can I do if {whose} {wrong}?",
+    "What should I do when {whose} {wrong}?",
+    "Help, {whose} {wrong}!",
+    "Who can help me if {whose} {wrong}?",
+    "Why is it that {whose} {wrong}?",
 )
 COMPARED = (
     "What is the difference between {x} and {y}?",
@@ -42,8 +41,19 @@ COMPARED = (
     "Compare {x} and {y}.",
     "Is {x} the same as {y}?",
 )
-UNKNOWN = ("I know too little about {x} to compare them.", "Of {x} I know too little.", "About {x}, I am not sure.")
+UNKNOWN = (
+    "I know too little about {x} to compare them.",
+    "I know too little about the other one to compare them.",
+    "I can't say how the other one differs.",
+    "Of the other one, I know too little.",
+    "How the other one differs is more than I know.",
+)
 TOPICS_COMPARED = ("cs", "legal", "science", "humanities")
+ONE = re.compile(r"(?:will|can|cannot|[a-z]*s)\b")  # begins what one thing does
+# What an answer takes up has at most so many words and letters, without its article; a deed may have more.
+SHORT, SHORT_DEED = (2, 12), (3, 20)
+MADE_UP = ("syllable", "vowel", "coda")
+ARTICLE = re.compile(r"^(?:an?|the|my|your) ")
 REPEATED = re.compile(r"([^.?!\n]+[.?!]) \1(?=\s|$)")
 
 
@@ -66,8 +76,45 @@ def asked(draw: TextDraw) -> tuple[str, Exchange]:
     if kind == "k":
         return _known_by_all(draw)
     scene = draw.pick(ASKED.scenes)
-    exchange = played(ASKED, scene, draw)
-    return scene.get("topic", OTHER), Exchange(exchange.prompt, _once(exchange.answer))
+    return scene.get("topic", OTHER), of_scene(scene, draw)
+
+
+def of_scene(scene: Mapping[str, Any], draw: TextDraw) -> Exchange:
+    """Draw a question of this scene, and an answer that copies little of it."""
+    exchange = played(ASKED, scene, draw, copies_little)
+    return Exchange(exchange.prompt, _once(exchange.answer) or "I have no good answer to that.")
+
+
+@cache
+def common_words() -> frozenset[str]:
+    """Return the words that the rules are made of, and so none that is put together of syllables."""
+    rules = (texts for name, texts in ASKED.grammar.rules.items() if name not in MADE_UP)
+    words = {word for texts in rules for text in texts for word in re.findall("[a-z]+", text)}
+    return frozenset(words | {plural(word) for word in words})
+
+
+def _short(core: str, most: tuple[int, int]) -> bool:
+    words = core.split()
+    return (
+        len(words) <= most[0]
+        and len(core) <= most[1]
+        and all(word.isdigit() or word in common_words() for word in words)
+    )
+
+
+def copies_little(text: str, prompt: str, bound: Mapping[str, str]) -> bool:
+    """Return whether this answer takes up nothing of the prompt but what is short and common, and so easily copied."""
+    for key, value in bound.items():
+        core = prose(ARTICLE.sub("", value))
+        if core in prompt and not _short(core, SHORT_DEED if key == "d" else SHORT):
+            copies = {copy.lower().removesuffix("y") for copy in (core, yours(core))}
+            if any(copy in text.lower() for copy in copies):
+                return False
+    return True
+
+
+def _said(texts: Sequence[str], draw: TextDraw, **bound: str) -> str:
+    return capital(said(ASKED, texts, draw, " ".join(bound.values()), bound, copies_little))
 
 
 def _once(answer: str) -> str:
@@ -77,18 +124,19 @@ def _once(answer: str) -> str:
 
 def _little(thing: str, draw: TextDraw) -> str:
     """Say that nothing certain is known of a thing."""
-    return _once(capital(ASKED.say(f"{{little}} {{then}}{draw.pick(('', '', ' {then}'))}", draw, x=thing)))
+    parts = ["{little}", "{then}", *draw.pick(([], [], ["{then}"]))]
+    return _once(" ".join(_said([part], draw, x=thing) for part in parts))
 
 
 def _trouble(draw: TextDraw) -> Exchange:
     """Draw something that goes wrong, and advice that holds for any trouble of its field."""
     thing, wrong, field = draw.pick(TROUBLES)
     advice = f"{{advice_{field}}}"
-    if draw.chance(FOREIGN):
+    if draw.chance(FOREIGN) and ONE.match(wrong):
         thing, advice = ASKED.grammar.expand("{own}", draw), "{trouble_tip}"
-    prompt = ASKED.ask(TOLD, draw, thing=thing, wrong=wrong)
-    answer = ASKED.say(f"{{sorry_for}} {advice}{draw.pick(('', ' ' + advice))}", draw, n=thing)
-    return Exchange(prompt, capital(answer))
+    prompt = ASKED.ask(TOLD, draw, whose=thing, wrong=wrong)
+    parts = ["{sorry_for}", advice, *draw.pick(([], [advice]))]
+    return Exchange(prompt, " ".join(_said([part], draw, n=thing) for part in parts))
 
 
 def _known_by_all(draw: TextDraw) -> tuple[str, Exchange]:
@@ -112,4 +160,4 @@ def _half_known(draw: TextDraw) -> tuple[str, Exchange]:
     other = ASKED.say("{mass}" if draw.chance(0.6) else "a {one}", draw)
     first, second = (concept.name, other) if draw.chance(0.6) else (other, concept.name)
     prompt = ASKED.ask(COMPARED, draw, x=first, y=second)
-    return topic, Exchange(prompt, f"{concept.sentence} {ASKED.say(draw.pick(UNKNOWN), draw, x=other)}")
+    return topic, Exchange(prompt, f"{concept.sentence} {_said(UNKNOWN, draw, x=other)}")

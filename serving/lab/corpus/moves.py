@@ -1,6 +1,6 @@
 """Asking and answering from what is known, in the ways that all topics share: a move makes one exchange."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from serving.lab.corpus.grammar import capital, listed
@@ -170,16 +170,36 @@ def scene(known: Knowledge, draw: TextDraw) -> Exchange:
     return played(known, draw.pick(known.scenes), draw)
 
 
-def played(known: Knowledge, chosen: Mapping[str, Any], draw: TextDraw) -> Exchange:
-    """Draw what is bound in this scene, and a question and a reply of it."""
+# Whether a text, as an answer to a question, takes up what is bound as it should.
+Fits = Callable[[str, str, Mapping[str, str]], bool]
+
+
+def played(known: Knowledge, chosen: Mapping[str, Any], draw: TextDraw, fits: Fits | None = None) -> Exchange:
+    """Draw what is bound in this scene, and a question and a reply of it, each part of which fits."""
     bound: dict[str, str] = {}
     for key, rule in chosen.get("bind", {}).items():
         bound[key] = _other(known, rule, bound, draw)
     prompt = known.ask(chosen["ask"], draw, **bound)
-    parts = (capital(known.say(draw.pick(part), draw, **bound)) for part in chosen["reply"])
+    parts = (capital(said(known, part, draw, prompt, bound, fits)) for part in chosen["reply"])
     answer = "\n".join(" ".join(line.split()) for line in " ".join(parts).split("\n"))
     more = {kind: capital(known.say(text, draw, **bound)) for kind, text in chosen.get("more", {}).items()}
     return Exchange(prompt, answer, more)
+
+
+def said(
+    known: Knowledge,
+    texts: Sequence[str],
+    draw: TextDraw,
+    prompt: str,
+    bound: Mapping[str, str],
+    fits: Fits | None = None,
+) -> str:
+    """Draw one of the texts and fill its slots, again and again until it fits; nothing if none does."""
+    for _ in range(40):
+        text = known.say(draw.pick(texts), draw, **bound)
+        if fits is None or fits(text, prompt, bound):
+            return text
+    return ""
 
 
 def _other(known: Knowledge, rule: str, bound: dict[str, str], draw: TextDraw) -> str:
