@@ -2,7 +2,8 @@
 
 `facts/asked.toml` and the files of its folder compose questions of several thousand common words and of words that
 don't exist; what is said in answer holds for anything of that kind, and takes up only what is short and common, which
-a small model can copy. A few hundred questions in people's own words have answers of their own, and twice as many have none.
+a small model can copy. A few hundred questions in people's own words have answers of their own, and twice as many
+have none.
 """
 
 import re
