@@ -13,7 +13,7 @@ from typing import Any
 
 from serving.lab.corpus.agents.tool_calls import without_tools
 from serving.lab.corpus.grammar import capital, plural, prose, yours
-from serving.lab.corpus.knowledge import Concept, knowledge
+from serving.lab.corpus.knowledge import Concept, Knowledge, knowledge
 from serving.lab.corpus.moves import defined, explained, played, said
 from serving.lab.corpus.parts import Exchange, TextDraw
 from serving.topics.names import OTHER
@@ -24,6 +24,8 @@ ANSWERED: list[tuple[list[str], list[str]]] = ASKED.tables["answered"]  # wordin
 ABOUT: list[tuple[str, ...]] = ASKED.tables["about"]
 TROUBLES: list[tuple[str, str, str]] = ASKED.tables["troubles"]  # whose or which thing, what is wrong, its field
 ASKED_FIRST: list[tuple[str, str]] = ASKED.tables["asked_first"]  # a topic, and what of its facts is asked about
+WORDY: dict[str, list[str]] = ASKED.tables["wordy"]  # how one asks in more words than it takes, by what it is about
+LONG_ASKED = 0.4  # of questions that people ask first, how many come so
 # Of a hundred questions, how many are of these kinds; the rest are scenes.
 KINDS = "a" * 9 + "b" * 14 + "t" * 10 + "c" * 3 + "n" * 3 + "k" * 8 + "s" * 53
 FOREIGN = 0.3  # of troubles, how many have a thing of any kind, and advice that holds for any
@@ -144,9 +146,20 @@ def _known_by_all(draw: TextDraw) -> tuple[str, Exchange]:
     """Draw one of the questions that people ask first of any assistant, with the answer that the topic's facts give."""
     topic, what = draw.pick(ASKED_FIRST)
     known = knowledge(topic)
+    if draw.chance(LONG_ASKED):
+        return topic, _asked_at_length(known, what, draw)
     if concept := known.named.get(what):
         return topic, defined(known, concept, draw)
     return topic, explained(known, what, dict(known.whys)[what], draw)
+
+
+def _asked_at_length(known: Knowledge, what: str, draw: TextDraw) -> Exchange:
+    """Ask about something known in more words than it takes, and tell it in two sentences."""
+    concept = known.named.get(what)
+    if concept is None:
+        return Exchange(ASKED.ask(WORDY["why"], draw, x=what), " ".join(dict(known.whys)[what][:2]))
+    wordings = WORDY["who" if concept.kind == "who" else "thing"]
+    return Exchange(ASKED.ask(wordings, draw, **concept.bound), f"{concept.sentence} {draw.pick(concept.facts)}")
 
 
 @cache
