@@ -25,7 +25,29 @@ IRREGULAR = {
     "woman": "women",
     "wife": "wives",
     "knife": "knives",
+    "leaf": "leaves",
+    "wolf": "wolves",
+    "shelf": "shelves",
+    "thief": "thieves",
+    "half": "halves",
+    "loaf": "loaves",
+    "scarf": "scarves",
+    "calf": "calves",
+    "mouse": "mice",
+    "tooth": "teeth",
+    "foot": "feet",
+    "goose": "geese",
+    "potato": "potatoes",
+    "tomato": "tomatoes",
+    "hero": "heroes",
+    "buffalo": "buffaloes",
+    "mosquito": "mosquitoes",
 }
+# Nouns that are the same in the plural, by their ends, so that a goldfish and headphones are among them.
+SAME = re.compile(
+    r"(?:fish|sheep|deer|bison|salmon|trout|cod|squid|dozen|aircraft|series|species|"
+    r"glasses|binoculars|scissors|trousers|shorts|jeans|pliers|phones|clothes|news)$"
+)
 
 
 def prose(text: str) -> str:
@@ -45,8 +67,12 @@ def plural(noun: str) -> str:
 
 
 def _plural_word(word: str) -> str:
+    if SAME.search(word):
+        return word
     if word in IRREGULAR:
         return IRREGULAR[word]
+    if word.endswith("man") and word not in ("human", "German"):
+        return word[:-3] + "men"
     if re.search(r"(s|x|z|ch|sh)$", word):
         return word + "es"
     if re.search(r"[^aeiou]y$", word):

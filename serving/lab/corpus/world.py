@@ -20,7 +20,7 @@ def country(draw: TextDraw) -> Exchange:
             f"What is the capital of {name}?",
             f"Which city is the capital of {name}?",
             f"Do you know the capital of {name}?",
-            f"What's {name}'s capital city?",
+            f"What is the capital city of {name}?",
         ),
         f"{capital(name)} lies in {continent}.": (
             f"Where is {name}?",
@@ -66,11 +66,11 @@ def animal(draw: TextDraw) -> Exchange:
     name, kind, food, home, told = draw.pick(ANIMALS)
     many = plural(name.split(" ", 1)[1])
     if draw.chance(0.25):
-        return _two_animals(draw)
+        return _twoplural(draw)
     facts = {
-        f"{capital(many)} eat {food}.": (f"What do {many} eat?", f"What does {name} eat?", f"What do {many} live on?"),
-        f"{capital(many)} live {home}.": (f"Where do {many} live?", f"Where does {name} live?"),
-        f"{capital(name)} is {_a(kind)}.": (f"What kind of animal is {name}?", f"What is {name}?"),
+        f"eats {food}.": (f"What do {many} eat?", f"What does {name} eat?", f"What do {many} live on?"),
+        f"lives {home}.": (f"Where do {many} live?", f"Where does {name} live?"),
+        f"is {_a(kind)}.": (f"What kind of animal is {name}?", f"What is {name}?"),
         told: (
             f"Tell me something about {many}.",
             f"Tell me something interesting about {many}.",
@@ -80,13 +80,14 @@ def animal(draw: TextDraw) -> Exchange:
     }
     first = draw.pick(list(facts))
     prompt = draw.pick(facts[first])
-    rest = draw.some([fact for fact in facts if fact != first], 3)
-    opening = f"{capital(many)} are {_animals(kind)}. {told}" if first == told else first
-    kept = [fact for fact in rest if not (first == told and " is " in fact and kind in fact)][: draw.number(0, 2)]
-    return Exchange(prose(prompt), prose(" ".join([opening, *kept])), {"more": prose(" ".join(rest))})
+    opening = f"{capital(name)} is {_a(kind)}. {told}" if first == told else f"{capital(name)} {first}"
+    rest = [fact if fact == told else f"It {fact}" for fact in facts if fact != first and fact[:-1] not in opening]
+    return Exchange(
+        prose(prompt), prose(" ".join([opening, *rest[: draw.number(0, 2)]])), {"more": prose(" ".join(rest))}
+    )
 
 
-def _two_animals(draw: TextDraw) -> Exchange:
+def _twoplural(draw: TextDraw) -> Exchange:
     (one, kind, food, home, told), (two, other, diet, place, known) = draw.some(ANIMALS, 2)
     if draw.chance(0.5):
         asked = draw.pick([kind, other])
@@ -102,7 +103,7 @@ def _two_animals(draw: TextDraw) -> Exchange:
         ]
     )
     first = (
-        f"Both are {_animals(kind)}." if kind == other else f"{capital(one)} is {_a(kind)}, while {two} is {_a(other)}."
+        f"Both are {plural(kind)}." if kind == other else f"{capital(one)} is {_a(kind)}, while {two} is {_a(other)}."
     )
     answer = f"{first} {capital(one)} lives {home} and eats {food}. {capital(two)} lives {place} and eats {diet}."
     return Exchange(prose(prompt), prose(answer), {"more": f"{told} {known}"})
@@ -110,10 +111,6 @@ def _two_animals(draw: TextDraw) -> Exchange:
 
 def _a(kind: str) -> str:
     return prose(f"a {kind}")
-
-
-def _animals(kind: str) -> str:
-    return kind if kind == "fish" else plural(kind)
 
 
 def some_of(draw: TextDraw) -> Exchange:
@@ -128,7 +125,7 @@ def some_of(draw: TextDraw) -> Exchange:
         return Exchange(capital(f"is {thing} {_a(kind)}?"), capital(told), more)
     count = draw.number(2, 4 if kind == "season" else 5)
     found = draw.some(KINDS[kind], count)
-    many = kind if kind == "fish" else plural(kind)
+    many = plural(kind)
     prompt = draw.pick(
         [
             f"Name {FEW[count]} {many}.",
@@ -144,7 +141,8 @@ def some_of(draw: TextDraw) -> Exchange:
         return Exchange(prompt, "\n".join(f"{i}. {capital(thing)}" for i, thing in enumerate(found, 1)))
     lead = draw.pick(["{l}.", "{c} " + many + " are {l}.", "For example: {l}.", "Here are {c}: {l}."])
     told = lead.replace("{l}", listed(found)).replace("{c}", FEW[count])
-    return Exchange(prompt, capital(told), {"another": f"{capital(draw.pick(KINDS[kind]))}."})
+    left = [thing for thing in KINDS[kind] if thing not in found]
+    return Exchange(prompt, capital(told), {"another": f"{capital(draw.pick(left))}."} if left else {})
 
 
 def calendar(draw: TextDraw) -> Exchange:
@@ -155,7 +153,7 @@ def calendar(draw: TextDraw) -> Exchange:
     before, here, after = names[at - 1], names[at], names[(at + 1) % len(names)]
     if day == "month" and draw.chance(0.4):
         prompt = draw.pick(
-            [f"How many days has {here}?", f"How many days are there in {here}?", f"How long is {here}?"]
+            [f"How many days does {here} have?", f"How many days are there in {here}?", f"How long is {here}?"]
         )
         leap = " In a leap year it has 29." if here == "February" else ""
         return Exchange(prompt, f"{here} has {DAYS[here]} days.{leap}", {"shorter": f"{DAYS[here]}."})
@@ -207,12 +205,11 @@ def unit(draw: TextDraw) -> Exchange:
     size, small, large = draw.pick(TABLES["units"])
     count = draw.number(1, 9)
     many = "a " + large if count == 1 else f"{draw.pick([str(count), NUMBERS[count]])} {plural(large)}"
-    many = many.replace("centurys", "centuries")
     prompt = draw.pick(
         [
             f"How many {small} are there in {many}?",
             f"How many {small} are in {many}?",
-            f"How many {small} {'has' if count == 1 else 'have'} {many}?",
+            f"How many {small} {'does' if count == 1 else 'do'} {many} have?",
             f"I have {many}. How many {small} is that?",
             f"Convert {many} to {small}.",
         ]
@@ -248,7 +245,7 @@ def figure(draw: TextDraw) -> Exchange:
 def _how_many(what: str) -> str:
     """ "legs of a spider" asked for."""
     parts, has, whole = what.partition(" of ")
-    return f"How many {parts} has {whole}" if has else f"How many {_there(*what.partition(' '))}"
+    return f"How many {parts} does {whole} have" if has else f"How many {_there(*what.partition(' '))}"
 
 
 def _there(things: str, _: str, where: str) -> str:
