@@ -130,7 +130,7 @@ def dice(draw: TextDraw) -> Exchange:
     if kind == 0:
         total = draw.number(2, 12)
         ways, cases = 6 - abs(total - 7), 36
-        task, event = f"What is the probability to roll a sum of {total} with two dice?", f"a sum of {total}"
+        task, event = f"What is the probability of rolling a sum of {total} with two dice?", f"a sum of {total}"
     elif kind == 1:
         count = draw.number(2, 6)
         heads = draw.number(0, count)
@@ -140,7 +140,7 @@ def dice(draw: TextDraw) -> Exchange:
     else:
         red, blue = draw.number(1, 12), draw.number(1, 12)
         ways, cases = red, red + blue
-        task = f"A bag has {red} red and {blue} blue balls. What is the probability to draw a red ball?"
+        task = f"A bag has {red} red and {blue} blue balls. What is the probability of drawing a red ball?"
         event = "a red ball"
     share = Fraction(ways, cases)
     verb = "case gives" if ways == 1 else "cases give"
