@@ -27,9 +27,7 @@ def status(draw: TextDraw) -> Exchange:
         ]
     )
     first = said.replace("{c}", code).replace("{n}", name).replace("{m}", meaning)
-    rest = draw.some(
-        [side.get(code[0], "The fault is on the side of the server."), "The server may log more."], draw.number(0, 2)
-    )
+    rest = [side.get(code[0], "The fault is on the side of the server.")][: draw.number(0, 1)]
     more = {
         "shorter": f"{code} means {name}.",
         "example": f"For example, when {meaning}, the answer has the status {code}.",
@@ -40,25 +38,17 @@ def status(draw: TextDraw) -> Exchange:
 def cost(draw: TextDraw) -> Exchange:
     """Draw an exchange on the cost of an operation."""
     operation, order, reason = draw.pick(COSTS)
-    first = draw.pick([f"{capital(operation)} takes {order}.", f"The cost is {order}.", f"It takes {order} time."])
-    rest = [f"The reason is that {reason}.", *([KNOWN.aside(draw)] if draw.chance(0.15) else [])]
+    first = draw.pick([f"{capital(operation)} takes {order}.", f"The cost is {order}."])
     more = {"why": f"Because {reason}.", "shorter": f"{order}."}
-    return Exchange(KNOWN.ask(COST, draw, x=operation), " ".join([first, *rest]), more)
+    return Exchange(KNOWN.ask(COST, draw, x=operation), f"{first} The reason is that {reason}.", more)
 
 
 def command(draw: TextDraw) -> Exchange:
     """Draw an exchange on a command of the shell."""
     name, does = draw.pick(COMMANDS)
     prompt = KNOWN.ask(COMMAND, draw, x=name, y=does)
-    first = draw.pick([f"The command {name} {does}.", f"You want {name}: it {does}.", f"It is {name}, which {does}."])
-    rest = [
-        "Its manual page lists all options.",
-        "Try it in an empty folder first.",
-        "It combines well with pipes.",
-        KNOWN.aside(draw),
-    ]
-    more = {"shorter": f"It {does}.", "more": f"Run it with --help to see the options. {KNOWN.aside(draw)}"}
-    return Exchange(prompt, " ".join([first, *draw.some(rest, draw.number(1, 2))]), more)
+    manual = draw.pick(["", " Its manual tells more."])
+    return Exchange(prompt, f"The command {name} {does}.{manual}", {"shorter": f"It {does}."})
 
 
 MOVES = shared(KNOWN)

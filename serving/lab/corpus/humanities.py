@@ -23,9 +23,7 @@ def when(draw: TextDraw) -> Exchange:
     event, at, told = draw.pick(EVENTS)
     said = draw.pick(["{x} was in {y}.", "The year was {y}.", "It was in {y}.", "{x} dates from {y}."])
     first = capital(said.replace("{x}", event).replace("{y}", year(at)))
-    rest = [told, *([KNOWN.aside(draw)] if draw.chance(0.3) else [])]
-    more = {"more": told + " " + KNOWN.aside(draw), "shorter": f"In {year(at)}."}
-    return Exchange(KNOWN.ask(WHEN, draw, x=event), " ".join([first, *rest]), more)
+    return Exchange(KNOWN.ask(WHEN, draw, x=event), f"{first} {told}", {"shorter": f"In {year(at)}."})
 
 
 def book(draw: TextDraw) -> Exchange:
@@ -39,7 +37,7 @@ def book(draw: TextDraw) -> Exchange:
         *([f"It appeared in {at}."] if str(at) not in first else []),
         *([f"It is a {kind}."] if kind not in first else []),
     ]
-    told = [first, *draw.some(rest, draw.number(0, 2))]
+    told = [first, *rest[: draw.number(0, 2)]]
     more = {
         "shorter": prose(f"{title} is a {kind} by {author}."),
         "more": f"It tells of {subject}. It appeared in {at}.",

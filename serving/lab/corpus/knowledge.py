@@ -51,6 +51,7 @@ def _add(data: dict[str, Any], more: Mapping[str, Any]) -> None:
 
 
 PHRASING = load("phrasing")
+PLAIN, FIRST = 0.8, 0.6  # of answers, how many begin with the bare definition, and go on with the first facts
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,9 @@ class Concept:
     def bound(self) -> dict[str, str]:
         """What a question about it needs to know."""
         verb = VERB[self.kind]
-        return {"x": self.name, "is": verb, "it": PRONOUN[self.kind], "d": self.definition, "area": self.area}
+        does = "do" if self.kind == "many" else "does"
+        it = PRONOUN[self.kind]
+        return {"x": self.name, "is": verb, "does": does, "it": it, "d": self.definition, "area": self.area}
 
     @property
     def clause(self) -> str:
@@ -100,6 +103,7 @@ class Knowledge:
 
     def __init__(self, name: str) -> None:
         data = load(name)
+        self.name = name
         self.grammar = Grammar({**PHRASING["rules"], **data.get("rules", {})})
         self.concepts = _concepts(data)
         self.steps: list[tuple[str, list[str]]] = list(data.get("steps", {}).items())
@@ -126,36 +130,23 @@ class Knowledge:
         return prose(self.grammar.expand(text, draw, bound))
 
     def ask(self, wordings: Sequence[str], draw: TextDraw, **bound: str) -> str:
-        """Return a question in one of these wordings."""
-        return capital(self.say(draw.pick(wordings), draw, **bound))
-
-    def aside(self, draw: TextDraw) -> str:
-        """Return a sentence or two of the topic's own grammar, as an example."""
-        return self.say("{case}", draw)
-
-    def joined(self, sentences: Sequence[str], draw: TextDraw) -> str:
-        """Return the sentences after each other, some of them with a word that links them."""
-        return " ".join(
-            self.say("{link}", draw) + lower(text) if i and draw.chance(0.2) and _links(text) else text
-            for i, text in enumerate(sentences)
-        )
+        """Return a question in one of these wordings; one in small letters keeps them."""
+        wording = draw.pick(wordings)
+        text = self.say(wording, draw, **bound)
+        return text if wording[0].islower() else capital(text)
 
     def lead(self, concept: Concept, draw: TextDraw) -> str:
-        """Return a first sentence: the definition, introduced in one way or another."""
-        warm = self.say("{warm}", draw) if draw.chance(0.15) else ""
-        start = f"In {concept.area}, " if concept.kind != "who" and draw.chance(0.2) else self.say("{lead}", draw)
-        return warm + capital(f"{start}{concept.clause}.")
+        """Return a first sentence: the definition, mostly as it stands."""
+        if draw.chance(PLAIN):
+            return concept.sentence
+        if draw.chance(0.5):
+            return self.say("{warm}", draw) + concept.sentence
+        return self.say("{lead}", draw) + f"{concept.clause}."
 
     def about(self, concept: Concept, draw: TextDraw, length: int) -> str:
-        """Return the definition and up to `length` sentences more."""
-        facts = draw.some(concept.facts, length)
-        if concept.kind in ("one", "many") and "case" in self.grammar.rules and draw.chance(0.1):
-            facts.append(self.aside(draw))
-        return self.joined([self.lead(concept, draw), *facts], draw)
-
-
-def _links(sentence: str) -> bool:
-    return sentence.split(" ", 1)[0].rstrip(",") in OPENERS and not sentence.startswith(("For ", "In addition"))
+        """Return the definition and up to `length` facts that follow each other, mostly the first ones."""
+        start = 0 if draw.chance(FIRST) else draw.number(0, max(0, len(concept.facts) - length))
+        return " ".join([self.lead(concept, draw), *concept.facts[start : start + length]])
 
 
 @cache

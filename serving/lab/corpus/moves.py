@@ -1,22 +1,23 @@
 """Asking and answering from what is known, in the ways that all topics share: a move makes one exchange."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import cycle, islice
 from typing import Any
 
 from serving.lab.corpus.grammar import capital, listed
-from serving.lab.corpus.knowledge import PHRASING, Concept, Knowledge, lower
+from serving.lab.corpus.knowledge import PHRASING, Concept, Knowledge, knowledge, lower
 from serving.lab.corpus.parts import Exchange, TextDraw
 
 
-def _more(known: Knowledge, concept: Concept, draw: TextDraw, told: str) -> dict[str, str]:
-    fresh = [fact for fact in concept.facts if fact[1:] not in told]
+def _more(concept: Concept, told: str) -> dict[str, str]:
+    fresh = [fact for fact in concept.facts if fact not in told]
     example = next((fact for fact in fresh if fact.startswith("For example")), None)
     more = {
         "shorter": concept.sentence,
-        "simpler": "Put simply, " + known.joined([f"{concept.clause}.", draw.pick(concept.facts)], draw),
+        "simpler": f"Put simply, {concept.clause}. {concept.facts[0]}",
     }
     if fresh:
-        more["more"] = known.joined(draw.some(fresh, 3), draw)
+        more["more"] = " ".join(fresh[:3])
     if example:
         more["example"] = example
     return more
@@ -33,17 +34,17 @@ def defined(known: Knowledge, concept: Concept, draw: TextDraw) -> Exchange:
     prompt = known.ask(wordings, draw, **concept.bound)
     whole = prompt if prompt.endswith((".", "?")) else f"{prompt}?"
     if draw.chance(0.1):
-        return Exchange(whole + known.say("{keep_short}", draw), concept.sentence, _more(known, concept, draw, ""))
+        return Exchange(whole + known.say("{keep_short}", draw), concept.sentence, _more(concept, ""))
     if draw.chance(0.1):
         return Exchange(whole + known.say("{at_length}", draw), _essay(known, concept, draw))
     answer = known.about(concept, draw, draw.number(1, 3))
-    return Exchange(prompt, answer, _more(known, concept, draw, answer))
+    return Exchange(prompt, answer, _more(concept, answer))
 
 
 def _essay(known: Knowledge, concept: Concept, draw: TextDraw) -> str:
     others = [other for other in draw.some(known.areas[concept.area], 4) if other is not concept]
-    related = [sentence for other in others for sentence in (other.sentence, draw.pick(other.facts))]
-    return known.about(concept, draw, 5) + " It is worth knowing what stands beside it. " + known.joined(related, draw)
+    related = [sentence for other in others for sentence in (other.sentence, other.facts[0])]
+    return known.about(concept, draw, 5) + " It is worth knowing what stands beside it. " + " ".join(related)
 
 
 def compare(known: Knowledge, draw: TextDraw) -> Exchange:
@@ -51,76 +52,66 @@ def compare(known: Knowledge, draw: TextDraw) -> Exchange:
     pairs = known.pairs if known.pairs and draw.chance(PAIRED) else known.comparable
     first, second = draw.some(draw.pick(pairs), 2)
     prompt = known.ask(PHRASING["other_questions"]["compare"], draw, y=second.name, **first.bound)
-    joint = draw.pick([", while ", ", whereas ", ", but ", "; "])
+    joint = draw.pick([", while ", ", but "])
     told = [capital(first.clause + joint + second.clause + ".")]
     fact = draw.pick(second.facts)
     if draw.chance(0.6) and fact.split(" ", 1)[0] in ("It", "They"):
         told.append(f"As for {second.name}, {lower(fact)}")
-    answer = " ".join(told)
-    return Exchange(prompt, answer, _more(known, draw.pick((first, second)), draw, answer))
+    return Exchange(prompt, " ".join(told), {"shorter": told[0]})
 
 
 def name(known: Knowledge, draw: TextDraw) -> Exchange:
     """Draw an exchange on the word for a definition."""
-    concept = draw.pick([concept for concept in known.concepts if concept.kind == "one"])
+    concept = draw.pick(_singular(known))
     prompt = known.ask(PHRASING["other_questions"]["name"], draw, **concept.bound)
     start = draw.pick(["That is {x}.", "That is called {x}.", "You mean {x}.", "The word is {x}.", "This is {x}."])
-    told = [start.replace("{x}", concept.name), *draw.some(concept.facts, draw.number(1, 2))]
+    told = [start.replace("{x}", concept.name), *concept.facts[: draw.number(1, 2)]]
     answer = " ".join(told)
-    return Exchange(prompt, answer, _more(known, concept, draw, answer))
+    return Exchange(prompt, answer, _more(concept, answer))
 
 
 def confirm(known: Knowledge, draw: TextDraw) -> Exchange:
-    """Tell whether something is what one thinks."""
-    concept, other = draw.some([concept for concept in known.concepts if concept.kind == "one"], 2)
+    """Tell whether something is what one thinks; what it is not is a thing of a topic that is far away."""
+    concept, other = (draw.pick(_singular(one)) for one in (known, knowledge(FAR.get(known.name, "maths"))))
     right = draw.chance(0.5)
     claimed = (concept if right else other).definition
     prompt = known.ask(PHRASING["other_questions"]["true"], draw, **{**concept.bound, "d": claimed})
     yes = draw.pick(["Yes, that is right.", "Yes.", "Yes, that is correct.", "That is true.", "Correct."])
     no = draw.pick(["No.", "No, that is not right.", "Not quite.", "That is false.", "No, that is something else."])
-    fixed = [concept.sentence, f"What you describe is {other.name}."]
-    told = [yes, *draw.some(concept.facts, 2)] if right else [no, *fixed[: draw.number(1, 2)], draw.pick(concept.facts)]
-    answer = " ".join(told)
-    return Exchange(prompt, answer, _more(known, concept, draw, answer))
+    fixed = [no, concept.sentence, f"What you describe is {other.name}."]
+    answer = " ".join([yes, *concept.facts[: draw.number(1, 2)]] if right else fixed[: draw.number(2, 3)])
+    return Exchange(prompt, answer, _more(concept, answer))
+
+
+def _singular(known: Knowledge) -> list[Concept]:
+    return [concept for concept in known.concepts if concept.kind == "one"]
 
 
 def survey(known: Knowledge, draw: TextDraw) -> Exchange:
     """Draw an exchange on a few things of one area."""
     area = draw.pick(list(known.areas))
-    chosen = draw.some(known.areas[area], draw.number(2, 5))
+    chosen = draw.some(known.areas[area], draw.number(2, 3))
     prompt = known.ask(PHRASING["other_questions"]["survey"], draw, area=area)
     names = listed([concept.name for concept in chosen])
     start = draw.pick(
         [f"In {area}, you will meet {names}.", f"A good start in {area} is to look at {names}.", f"Begin with {names}."]
     )
-    told = [text for concept in chosen for text in (concept.sentence, *draw.some(concept.facts, draw.number(0, 1)))]
-    answer = known.joined([start, *told], draw)
-    fresh = [
-        fact
-        for concept in chosen
-        for fact in concept.facts
-        if fact[1:] not in answer and not fact.startswith(("It", "The"))
-    ]
-    return Exchange(prompt, answer, {"more": " ".join(fresh[:2])} if fresh else {})
+    told = " ".join([start, *(concept.sentence for concept in chosen)])
+    return Exchange(prompt, told, {"more": " ".join([chosen[0].sentence, *chosen[0].facts[:2]])})
 
 
 def steps(known: Knowledge, draw: TextDraw) -> Exchange:
     """How something is done, as sentences or as a list."""
     task, parts = draw.pick(known.steps)
     prompt = known.ask(PHRASING["other_questions"]["steps"], draw, task=task)
-    dropped = draw.number(0, len(parts)) if len(parts) > 3 and draw.chance(0.4) else len(parts)
-    kept = [part for i, part in enumerate(parts) if i != dropped]
-    short = f"In short: {listed([kept[0], kept[-1]])}."
+    short = {"shorter": f"{capital(listed(parts))}."}
     if draw.chance(0.3):
-        lines = "\n".join(f"{i}. {capital(part)}." for i, part in enumerate(kept, 1))
-        return Exchange(
-            prompt,
-            f"{draw.pick(['Do it like this:', 'These are the steps:', 'Step by step:'])}\n{lines}",
-            {"shorter": short},
-        )
-    joints = ["First, ", *(draw.pick(["Then ", "Next, ", "After that, ", "Now "]) for _ in kept[2:]), "Finally, "]
-    told = " ".join(f"{joint}{part}." for joint, part in zip(joints, kept, strict=True))
-    return Exchange(prompt, (known.say("{warm}", draw) if draw.chance(0.2) else "") + told, {"shorter": short})
+        lines = "\n".join(f"{i}. {capital(part)}." for i, part in enumerate(parts, 1))
+        start = draw.pick(["Do it like this:", "These are the steps:", "Step by step:"])
+        return Exchange(prompt, f"{start}\n{lines}", short)
+    joints = ["First, ", *islice(cycle(["Then ", "Next, ", "After that, "]), len(parts) - 2), "Finally, "]
+    told = " ".join(f"{joint}{part}." for joint, part in zip(joints, parts, strict=True))
+    return Exchange(prompt, (known.say("{warm}", draw) if draw.chance(0.2) else "") + told, short)
 
 
 def why(known: Knowledge, draw: TextDraw) -> Exchange:
@@ -141,13 +132,9 @@ def explained(known: Knowledge, clause: str, reasons: list[str], draw: TextDraw)
 
 
 def quiz(known: Knowledge, draw: TextDraw) -> Exchange:
-    """Draw a plain question that has a plain answer, perhaps with a sentence or two more."""
+    """Draw a plain question that has a plain answer, told whole: any of its sentences may be what was asked."""
     wordings, told = draw.pick(known.quizzes)
-    kept = told[: draw.number(1, len(told))]
-    more = {"shorter": told[0]}
-    if len(told) > len(kept):
-        more["more"] = " ".join(told[len(kept) :])
-    return Exchange(draw.pick(BEFORE) + draw.pick(wordings), " ".join(kept), more)
+    return Exchange(draw.pick(BEFORE) + draw.pick(wordings), " ".join(told))
 
 
 def asked_why(clause: str) -> str:
@@ -156,13 +143,14 @@ def asked_why(clause: str) -> str:
     for at, word in enumerate(words[:4]):
         if at and word in FRONTED:
             return " ".join(["Why", word, *words[:at], *words[at + 1 :]]) + "?"
-    many = words[0] in ("we", "people", "children") or (words[0].endswith("s") and not words[0].endswith("ss"))
-    if many:
-        return f"Why do {clause}?"
     verb = words[1] if len(words) > 1 else ""
+    many = words[0] in ("we", "people", "children") or (words[0].endswith("s") and not words[0].endswith("ss"))
+    past = verb.endswith("ed") and verb != "need"
+    if (many and not past) or (words[2:3] and words[2] in OF_MANY):
+        return f"Why do {clause}?"
     if words[0] in ("a", "an", "the") or not verb.endswith("s"):
         return ""
-    return " ".join(["Why does", words[0], verb[:-1], *words[2:]]) + "?"
+    return " ".join(["Why does", words[0], "have" if verb == "has" else verb[:-1], *words[2:]]) + "?"
 
 
 def scene(known: Knowledge, draw: TextDraw) -> Exchange:
@@ -220,7 +208,10 @@ BEFORE = (
     "I was wondering: ",
     "Just asking: ",
 )
-FRONTED = ("is", "are", "was", "were", "must", "can", "may", "should")
+FRONTED = ("is", "are", "was", "were", "must", "can", "may", "should", "do", "does")
+OF_MANY = ("rise", "fall", "exist", "make", "get")  # verbs of a subject of two words, such as "share prices fall"
+# From where a definition comes that is certainly not that of a thing of this topic.
+FAR = {"legal": "science", "humanities": "science", **dict.fromkeys(("science", "cs", "maths", "logic"), "legal")}
 Move = Callable[[Knowledge, TextDraw], Exchange]
 MOVES: tuple[tuple[Move, int], ...] = (
     (define, 8),

@@ -88,7 +88,7 @@ def product(draw: TextDraw) -> Exchange:
 
 
 def _sum(draw: TextDraw, wanted: str, given: str, told: str, law: str, check: str) -> Exchange:
-    rest = draw.pick(["", "", " Do not forget the units.", " " + KNOWN.say("{hedge}", draw)])
+    rest = draw.pick(["", "", " Do not forget the units."])
     more = {"why": f"Because {law}. That is a law of physics.", "check": f"Yes: {check}, so the result is right."}
     return Exchange(KNOWN.ask(KNOWN.words["product"], draw, w=wanted, g=given), told + rest, more)
 
