@@ -40,25 +40,29 @@ def country(draw: TextDraw) -> Exchange:
         ),
         told: (f"What is {name} known for?", f"Tell me something about {name}.", f"What do you know about {name}?"),
     }
-    first = draw.pick(list(facts))
-    rest = draw.some([fact for fact in facts if fact != first and not (seat in fact and seat in first)], 2)
     if draw.chance(0.15):
-        days = draw.pick(["two days", "three days", "a week"])
-        prompt = draw.pick(
-            [
-                f"Which city should I visit in {name}?",
-                f"I am going to {name}. Where should I start?",
-                f"What should I see in {name}?",
-                f"Plan a trip to {name} for me.",
-            ]
-        )
-        first = f"In {name}, I would begin with {seat}, the capital. {told} Take {days} for it, and then go on."
-    else:
-        prompt = draw.pick(facts[first])
-    kept = [] if first.startswith(f"In {name}, I") else rest[: draw.number(0, 2)]
-    return Exchange(
-        prompt, " ".join([first, *kept]), {"more": " ".join(rest), "shorter": f"The capital of {name} is {seat}."}
+        return _visit(name, seat, draw)
+    first = draw.pick(list(facts))
+    # The sentence on the country begins with "it", so it follows on nothing but the country.
+    rest = [fact for fact in facts if fact not in (first, told) and not (seat in fact and seat in first)]
+    answer = " ".join([first, *rest[: draw.number(0, 1)]])
+    lies = f"{capital(name)} lies in {continent}."
+    return Exchange(draw.pick(facts[first]), answer, {"more": f"{lies} {told}", "shorter": first})
+
+
+def _visit(name: str, seat: str, draw: TextDraw) -> Exchange:
+    """Draw an exchange on a trip to the country."""
+    days = draw.pick(["two days", "three days", "a week"])
+    prompt = draw.pick(
+        [
+            f"Which city should I visit in {name}?",
+            f"I am going to {name}. Where should I start?",
+            f"What should I see in {name}?",
+            f"Plan a trip to {name} for me.",
+        ]
     )
+    told = f"In {name}, I would begin with {seat}, the capital. Take {days} for it, and then go on."
+    return Exchange(prompt, told, {"shorter": f"Begin with {seat}."})
 
 
 def animal(draw: TextDraw) -> Exchange:

@@ -104,7 +104,7 @@ def test_what_is_asked_in_training_is_never_held_out(topic: str) -> None:
 def test_dialogues_differ(topic: str) -> None:
     documents_ = sample(topic)
     assert len({document.turns for document in documents_}) > 0.92 * len(documents_)
-    assert len({answers(document)[0] for document in documents_}) > 0.5 * len(documents_)
+    assert len({answers(document)[0] for document in documents_}) > 0.45 * len(documents_)
 
 
 @pytest.mark.parametrize("topic", [*TOPICS])

@@ -101,3 +101,10 @@ def test_another_thing_of_a_kind_is_a_new_one() -> None:
         assert exchange.more.get("another", "-").lower().rstrip(".") not in re.split(
             r", | and |: | are |\.", exchange.answer.lower()
         )
+
+
+def test_what_is_told_of_a_country_does_not_follow_on_its_capital() -> None:
+    told = {row[4] for row in world.COUNTRIES}
+    for seed in SEEDS:
+        first, *rest = re.split(r"(?<=\.) ", world.country(TextDraw(Random(seed))).answer)
+        assert not told & set(rest), first
