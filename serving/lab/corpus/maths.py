@@ -10,7 +10,7 @@ from serving.lab.corpus.knowledge import knowledge
 from serving.lab.corpus.moves import shared
 from serving.lab.corpus.parts import Exchange, TextDraw
 
-KNOWN = knowledge("maths")
+KNOWN = knowledge("math")
 
 
 def linear(draw: TextDraw) -> Exchange:

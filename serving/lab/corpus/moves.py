@@ -72,7 +72,7 @@ def name(known: Knowledge, draw: TextDraw) -> Exchange:
 
 def confirm(known: Knowledge, draw: TextDraw) -> Exchange:
     """Tell whether something is what one thinks; what it is not is a thing of a topic that is far away."""
-    concept, other = (draw.pick(_singular(one)) for one in (known, knowledge(FAR.get(known.name, "maths"))))
+    concept, other = (draw.pick(_singular(one)) for one in (known, knowledge(FAR.get(known.name, "math"))))
     right = draw.chance(0.5)
     claimed = (concept if right else other).definition
     prompt = known.ask(PHRASING["other_questions"]["true"], draw, **{**concept.bound, "d": claimed})
@@ -211,7 +211,7 @@ BEFORE = (
 FRONTED = ("is", "are", "was", "were", "must", "can", "may", "should", "do", "does")
 OF_MANY = ("rise", "fall", "exist", "make", "get")  # verbs of a subject of two words, such as "share prices fall"
 # From where a definition comes that is certainly not that of a thing of this topic.
-FAR = {"legal": "science", "humanities": "science", **dict.fromkeys(("science", "cs", "maths", "logic"), "legal")}
+FAR = {"legal": "science", "humanities": "science", **dict.fromkeys(("science", "cs", "math", "logic"), "legal")}
 Move = Callable[[Knowledge, TextDraw], Exchange]
 MOVES: tuple[tuple[Move, int], ...] = (
     (define, 8),

@@ -19,7 +19,7 @@ GOODS = (
 )  # fmt: skip
 EVENTS = ("film", "lesson", "concert", "meeting", "match", "train journey", "play", "party")
 TRAVELS = (("A car", 30, 100), ("A train", 60, 200), ("A cyclist", 10, 30), ("A bus", 20, 80), ("A walker", 3, 6))
-PEOPLE = knowledge("maths").words["people"]
+PEOPLE = knowledge("math").words["people"]
 
 
 def units(draw: TextDraw) -> Exchange:

@@ -10,7 +10,7 @@ from serving.lab.corpus.grammar import capital
 from serving.lab.corpus.knowledge import knowledge
 from serving.lab.corpus.parts import Exchange, TextDraw
 
-WORDS = knowledge("maths").words
+WORDS = knowledge("math").words
 THINGS, PEOPLE = WORDS["things"], WORDS["people"]
 KEPT_BACK = 10
 Sum = tuple[int, str, int, int]  # two numbers, what is done with them, and what comes out

@@ -7,7 +7,7 @@ from serving.lab.corpus.arithmetic.drills import long_product, shown, small_sum,
 from serving.lab.corpus.knowledge import knowledge
 from serving.lab.corpus.parts import Exchange, TextDraw
 
-WORDS = knowledge("maths").words
+WORDS = knowledge("math").words
 THINGS, PEOPLE, SUM_ASKED, TASK_ASKED = (WORDS[name] for name in ("things", "people", "sum_asked", "task_asked"))
 
 

@@ -3,17 +3,9 @@
 from serving.lab.corpus.grammar import capital
 from serving.lab.corpus.knowledge import Concept, Knowledge, knowledge
 from serving.lab.corpus.parts import TextDraw
-from serving.topics.names import OTHER
+from serving.topics.names import OTHER, TOPICS
 
-FILES = {
-    "legal": "legal",
-    "humanities": "humanities",
-    "cs": "cs",
-    "science": "science",
-    "math": "maths",
-    "logic": "logic",
-    OTHER: "home",
-}
+FILES = {**{topic: topic for topic in TOPICS}, OTHER: "home"}
 TITLED = 0.3
 
 

@@ -302,7 +302,7 @@ def test_people_mostly_compare_what_they_mix_up() -> None:
 
 
 def test_no_plain_question_is_there_twice_and_all_have_answers() -> None:
-    for name in ("legal", "humanities", "cs", "science", "maths", "logic"):
+    for name in ("legal", "humanities", "cs", "science", "math", "logic"):
         asked = [wording for wordings, _ in knowledge(name).quizzes for wording in wordings]
         assert len(set(asked)) == len(asked)
         assert all(wording.endswith(("?", ".")) for wording in asked)
@@ -312,7 +312,7 @@ def test_no_plain_question_is_there_twice_and_all_have_answers() -> None:
 
 
 def test_no_definition_is_given_twice_and_all_have_facts() -> None:
-    for name in ("legal", "humanities", "cs", "science", "maths", "logic"):
+    for name in ("legal", "humanities", "cs", "science", "math", "logic"):
         concepts = knowledge(name).concepts
         assert len({concept.definition for concept in concepts}) == len(concepts)
         assert all(len(concept.facts) >= 2 for concept in concepts)

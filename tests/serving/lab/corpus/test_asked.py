@@ -15,6 +15,7 @@ from serving.lab.corpus.corpus import JUDGED, asked, documents
 from serving.lab.corpus.grammar import yours
 from serving.lab.corpus.knowledge import knowledge
 from serving.lab.corpus.parts import TextDraw
+from serving.topics.names import NAMES, OTHER
 
 # What training without them reads first, which made the shipped weights.
 WITHOUT = "074f65b1f34d6636"
@@ -92,6 +93,11 @@ def test_there_are_as_many_of_them_as_was_asked_for() -> None:
     without = {document.turns for document in islice(documents(0, "train"), 200)}
     assert len(drawn) == 2000 and Counter(document.topic for document in drawn)["other"] > 900
     assert not without <= {document.turns for document in drawn}
+
+
+def test_every_question_of_anything_is_of_a_topic_that_there_is() -> None:
+    assert {topic for topic, _ in ASKED_FIRST} | {scene.get("topic", OTHER) for scene in ASKED.scenes} <= set(NAMES)
+    assert {asked(seed).topic for seed in range(3000)} == set(NAMES)
 
 
 def test_the_corpus_without_them_is_that_of_the_shipped_model() -> None:

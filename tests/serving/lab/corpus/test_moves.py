@@ -10,7 +10,7 @@ from serving.lab.corpus.grammar import plural
 from serving.lab.corpus.knowledge import knowledge
 from serving.lab.corpus.parts import Exchange, TextDraw
 
-NAMES = ("legal", "humanities", "cs", "science", "maths", "logic")
+NAMES = ("legal", "humanities", "cs", "science", "math", "logic")
 SEEDS = range(300)
 
 
