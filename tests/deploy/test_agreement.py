@@ -217,6 +217,10 @@ def test_selectors_find_pods() -> None:
     assert found(manifest("Service")["spec"]["selector"]) == 1
     budgets = [each for each in manifests() if each["kind"] == "PodDisruptionBudget"]
     assert [found(budget["spec"]["selector"]["matchLabels"]) for budget in budgets] == [1, 1, 1]
+    # Of a RayCluster, which has no scale subresource, only a number that must stay is understood.
+    (group,) = manifest("RayCluster")["spec"]["workerGroupSpecs"]
+    stay = [budget["spec"].get("minAvailable") for budget in budgets]
+    assert stay == [1, 1, group["replicas"] - 1]
     assert found(manifest("NetworkPolicy")["spec"]["podSelector"]["matchLabels"]) == 3
     assert found(manifest("NetworkPolicy")["spec"]["ingress"][0]["from"][0]["podSelector"]["matchLabels"]) == 3
     monitor = manifest("ServiceMonitor")["spec"]["selector"]["matchLabels"]
