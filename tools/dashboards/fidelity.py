@@ -2,12 +2,16 @@
 
 from grafana_foundation_sdk.builders import timeseries
 
+from serving.host_pace import DELIVERY as DELIVERY_CAUSE
+from serving.host_pace import LATENESS_LIMIT as LIMIT
+from serving.host_pace import STEPS, TEXT
 from tools.dashboards.frame import Panels, dashboard
 from tools.dashboards.panels import (
     BLACK,
     BLUE,
     GREEN,
     ORANGE,
+    PURPLE,
     QUANTILES,
     RED,
     SKY,
@@ -18,12 +22,14 @@ from tools.dashboards.panels import (
     limit,
     lines,
     painted,
+    states,
 )
 from tools.dashboards.promql import (
     EACH,
     RANGE,
     buckets,
     emulated,
+    encoded,
     grown,
     in_emulated,
     mean,
@@ -36,8 +42,8 @@ from tools.dashboards.promql import (
 )
 
 DEVICE = "{{instance}} · {{device}}"
-# Beyond it `foreserve load` refuses a verdict, and alerts fire.
-LIMIT = 0.05
+# What a host is too slow at.
+CAUSES = {DELIVERY_CAUSE: BLUE, STEPS: ORANGE, TEXT: PURPLE}
 LIMITED = {0.0: GREEN, 0.02: ORANGE, LIMIT: RED}
 PACING, DELIVERY = "foreserve_pacing_error_seconds", "foreserve_delivery_delay_seconds"
 TOKENS, CLOCK = "foreserve_released_tokens_total", "foreserve_emulated_seconds_total"
@@ -87,6 +93,10 @@ def lateness() -> Panels:
     """By how much devices and the edge are late."""
     steps = late_share(PACING, "foreserve_step_latency_seconds", EACH)
     return [
+        states("Too slow at", "What each host was too slow at for its load in the last 15 s, as `foreserve load` "
+               "judges: latencies are the host's then.",
+               Query(encoded("foreserve_host_too_slow", "cause", list(CAUSES), "instance"), "{{instance}}"), CAUSES,
+               ).span(24).height(5),
         cells("Pacing error", "Steps per second by the real seconds by which a device released them late.", "s",
               Query(buckets(PACING), "{{le}}")),
         cells("Delivery delay", "Releases per second by the real seconds from a release's instant to its client's "

@@ -13,7 +13,10 @@ MODEL = f'{FLEET}, model_name=~"$model_name"'
 ENGINE = f'{MODEL}, engine=~"$device"'
 CLOCK = "foreserve_emulated_seconds_total"
 # Of the whole emulator, and of no device.
-WHOLE = (CLOCK, "foreserve_info", "foreserve_speed", "foreserve_slo_", "foreserve_rejections", "foreserve_actor_")
+WHOLE = (
+    *(CLOCK, "foreserve_info", "foreserve_speed", "foreserve_slo_", "foreserve_rejections", "foreserve_actor_"),
+    "foreserve_host_",
+)
 # Instances may run at different speeds.
 EACH = "instance, device"
 HERE = "on (job, instance) group_left ()"
@@ -108,10 +111,10 @@ def quantile(q: float, histogram: str, by: str = "") -> str:
     return f"histogram_quantile({q:g}, {buckets(histogram, by)})"
 
 
-def encoded(metric: str, label: str, states: list[str]) -> str:
-    """Which of the states a device is in, as a number from 1 on; 0 for none. A state timeline takes numbers."""
+def encoded(metric: str, label: str, states: list[str], by: str = EACH) -> str:
+    """Which of the states each is in, as a number from 1 on; 0 for none. A state timeline takes numbers."""
     terms = [select(metric, f'{label}="{state}"') + f" * {n}" for n, state in enumerate(states, 1)]
-    return summed(" or ".join(terms), EACH)
+    return summed(" or ".join(terms), by)
 
 
 def came(metric: str, by: str) -> str:
