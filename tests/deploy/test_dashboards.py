@@ -146,8 +146,9 @@ def test_panels_show_tiers_of_any_hardware_by_their_own_names() -> None:
         assert (shows(fast, name), shows(slow, name)) == (name not in SLOW, name in SLOW)
     assert {"hb", "mono3d", "hbm", "dram"} == set(FAST) and {"lpddr", "interposer", "host"} == set(SLOW)
     by_name = {panel["title"]: panel for panel in panels("accelerator")}
-    painted = json.dumps(by_name["Energy per token"]["fieldConfig"]["overrides"])
-    assert all(f'"{name}"' in painted for name in (*FAST, *SLOW))
+    for title in ("Energy per token", "Faults now"):
+        painted = json.dumps(by_name[title]["fieldConfig"]["overrides"])
+        assert all(f'"{name}"' in painted for name in (*FAST, *SLOW)), title
 
 
 def test_metrics_are_found_in_queries() -> None:

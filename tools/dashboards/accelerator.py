@@ -64,7 +64,7 @@ REASONS = {
     **dict.fromkeys(("below tau", "drafting is slower"), BLUE),
     **{"as good": SKY, "nothing decodes": BLACK, "no draft": PURPLE, "fixed": GREEN},
 }
-FAULTS = {"slow": ORANGE, "lpddr": ORANGE, "fast": GREEN, "hb": GREEN, "clock": PURPLE, "stall": BLUE, "lost": RED}
+FAULTS = {**TIERS, "slow": ORANGE, "fast": GREEN, "clock": PURPLE, "stall": BLUE, "lost": RED}
 TOKENS_OUT = "foreserve_released_tokens_total"
 
 

@@ -166,7 +166,8 @@ def host() -> Panels:
             Query(grown("foreserve_actor_restarts_total", by="instance, actor"), "{{instance}} · {{actor}}"),
         ),
         painted(lines(
-            "Edge", "Cores that the edge takes (front end, servers, metrics), and seconds that a scrape takes.", "none",
+            "Engine core", "Cores that the process of the engine core takes, and the edge's work, where that has no "
+            "processes of its own (--edges), and seconds that a scrape takes.", "none",
             Query(summed(rate("process_cpu_seconds_total")), "cores"),
             Query(f"max({select('scrape_duration_seconds')})", "seconds of a scrape"),
         ), {"cores": BLUE, "seconds of a scrape": SKY}),
