@@ -43,6 +43,8 @@ from tests.deploy.files import (
 )
 
 SCENARIO = DEPLOY / "scenarios" / "onprem.toml"
+# In a tag, where a flavour is asked for.
+FLAVOURED = "${FLAVOUR:+-$FLAVOUR}"
 MOUNTED = "/etc/foreserve/onprem.toml"
 
 
@@ -136,12 +138,15 @@ def test_what_depends_on_health_has_a_check_of_it() -> None:
 def test_images_are_pinned() -> None:
     version = make_version()
     for image in (service["image"] for service in compose()["services"].values()):
-        name, _, tag = image.partition(":")
+        name, _, tag = image.removesuffix(FLAVOURED).partition(":")
         assert tag.lstrip("v").replace(".", "").isdigit(), image
         assert name != "foreserve" or tag == version
     (override,) = read_yaml(KUBERNETES / "kustomization.yaml")["images"]
     assert override == {"name": "foreserve", "newTag": version}
     assert {container(pod)["image"] for pod in pods().values()} == {"foreserve"}
+    # What compose builds is what its tag says.
+    ours = compose()["services"]["foreserve"]
+    assert ours["image"].endswith(FLAVOURED) and ours["build"]["args"] == {"FLAVOUR": "${FLAVOUR:-cpu}"}
 
 
 def make_version() -> str:
