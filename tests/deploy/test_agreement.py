@@ -1,6 +1,7 @@
 """Do the files in deploy/ agree: with each other, with the scenario, and with what foreserve understands?"""
 
 import json
+import re
 import shlex
 import shutil
 import subprocess
@@ -295,6 +296,21 @@ def test_kustomize_builds_it_with_the_scenario_in() -> None:
     volumes = edge["spec"]["template"]["spec"]["volumes"]
     assert {"name": config["metadata"]["name"]} in [volume.get("configMap") for volume in volumes]
     assert built.stdout.count(f"image: foreserve:{make_version()}") == 3
+
+
+@pytest.mark.skipif(not shutil.which("kubectl"), reason="there is no kubectl to build it")
+def test_the_readmes_overlay_gives_each_host_a_gpu(tmp_path: Path) -> None:
+    text = (DEPLOY / "README.md").read_text(encoding="utf-8")
+    (overlay,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "kustomization.yaml").write_text(overlay, encoding="utf-8")
+    for part in ("kubernetes", "scenarios"):
+        shutil.copytree(DEPLOY / part, tmp_path / "foreserve/deploy" / part)
+    built = subprocess.run(["kubectl", "kustomize", str(tmp_path)], capture_output=True, text=True, timeout=60)
+    assert built.returncode == 0, built.stderr
+    (cluster,) = [each for each in yaml.safe_load_all(built.stdout) if each["kind"] == "RayCluster"]
+    assert complaints(cluster, schema_of("RayCluster")) == []
+    (host,) = cluster["spec"]["workerGroupSpecs"][0]["template"]["spec"]["containers"]
+    assert host["resources"]["limits"]["nvidia.com/gpu"] == 1 and host["image"] == f"foreserve:{make_version()}-gpu"
 
 
 def test_the_kustomizations_name_every_manifest() -> None:
