@@ -360,6 +360,23 @@ def test_the_unit_ends_and_hardens_what_it_starts() -> None:
     assert int(service["LimitNICE"]) == URGENT_NICENESS and int(service["LimitRTPRIO"]) == 1
     assert compose()["services"]["foreserve"]["ulimits"] == {"rtprio": 1, "nice": 20 - URGENT_NICENESS}
     assert "RestrictRealtime" not in service and service["DynamicUser"] == "yes"
+    environment = dict(word.split("=") for word in service["Environment"].split())
+    # Where it may write: what it compiles would be lost otherwise.
+    state = f"/var/lib/{service['StateDirectory']}"
+    assert environment["HOME"] == state and environment["PYTHONPYCACHEPREFIX"].startswith(f"{state}/")
+
+
+def drop_in() -> str:
+    """What the unit's head proposes to open it."""
+    lines = re.findall(r"^#   (.*)$", UNIT.read_text(encoding="utf-8"), re.MULTILINE)
+    return "\n".join(lines) + "\n"
+
+
+def test_the_drop_in_is_understood() -> None:
+    line = drop_in().splitlines()[-1].removeprefix("ExecStart=")
+    assert line.startswith(unit()["Service"]["ExecStart"])
+    args = make_parser().parse_args(shlex.split(line)[1:])
+    assert (args.host, args.api_key_file, args.admin_key_file) == ("0.0.0.0", "%d/keys", "%d/admin")
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="there is no systemd-analyze to ask")
@@ -368,6 +385,12 @@ def test_systemd_has_nothing_against_the_unit(tmp_path: Path) -> None:
     text = UNIT.read_text(encoding="utf-8")
     here.write_text(text.replace("/opt/foreserve/.venv/bin/foreserve", sys.executable), encoding="utf-8")
     assert analyze(here) == ""
+    more = tmp_path / f"{UNIT.name}.d/open.conf"
+    more.parent.mkdir()
+    more.write_text(drop_in().replace("/opt/foreserve/.venv/bin/foreserve", sys.executable), encoding="utf-8")
+    assert analyze(here) == ""
+    more.write_text(more.read_text(encoding="utf-8").replace("ExecStart=\n", ""), encoding="utf-8")
+    assert "more than one ExecStart=" in analyze(here)
     here.write_text(here.read_text(encoding="utf-8").replace("KillMode=mixed", "KilMode=mixed"), encoding="utf-8")
     assert "KilMode" in analyze(here)
 
