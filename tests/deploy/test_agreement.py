@@ -322,6 +322,17 @@ def test_the_kustomizations_name_every_manifest() -> None:
     assert container(pods()["edge"])["volumeMounts"][0]["mountPath"] == str(Path(MOUNTED).parent)
 
 
+def test_the_readmes_command_makes_objects_of_all_rules() -> None:
+    text = (DEPLOY / "README.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^  (for rules in .*?) \| kubectl apply -f -$", text, re.DOTALL | re.MULTILINE)
+    made = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=ROOT, check=True)
+    objects = [each for each in yaml.safe_load_all(made.stdout) if each]
+    assert {each["kind"] for each in objects} == {"PrometheusRule"}
+    rules = sorted((DEPLOY / "prometheus/rules").glob("*.yml"), reverse=True)
+    assert [each["spec"] for each in objects] == [read_yaml(path) for path in rules]
+    assert {each["metadata"]["namespace"] for each in objects} == {manifest("Namespace")["metadata"]["name"]}
+
+
 def tracked() -> list[str]:
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
     return listed.stdout.splitlines()
