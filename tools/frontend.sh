@@ -3,9 +3,10 @@
 # wheel of vLLM itself (327 MB, of which 59 stay), of the version that is installed.
 set -euo pipefail
 bin=$(cd "${1:-.venv}/bin" && pwd)
-[ -x "$bin/vllm-rs" ] && exit 0
-
 version=$("$bin/python" -c 'from serving.edge.front_ends.rust_front_end import vllm_version; print(vllm_version())')
+# One of another vLLM, from before an update, is fetched anew.
+[ "$("$bin/vllm-rs" --version 2>/dev/null)" = "vllm-rs $version" ] && exit 0
+
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 echo "Fetching vllm-rs out of the wheel of vLLM $version (327 MB) ..."
