@@ -12,7 +12,6 @@ from rich.console import Console
 
 from serving.bench.device_model import probes
 from serving.bench.live import SETTLED_S, cpu_us, live
-from serving.bench.metrics import metrics_cost
 from serving.bench.news import news
 from serving.bench.scheduler import decisions
 from serving.bench.servers import (
@@ -38,20 +37,40 @@ INSTANT = 1e6
 DAY_REQUESTS = 100_000
 TOKENS, QUICK_TOKENS = 300, 100
 QUICK_POINTS = 8
+FAILED = "failed"
 
 Part = Callable[[Servers, bool], Any]
 
 
 def bench(quick: bool, token_model: str, only: str | None = None) -> dict[str, Any]:
-    """Run all parts, or `only` one, and return their figures by name; `quick` runs take a third of the length."""
+    """Run all parts, or `only` one, and return their figures by name; `quick` runs take a third of the length. A part
+    that fails has why, by the name `FAILED`, in their place."""
     settle()
     servers = Servers(token_model)
     results = {}
     for name, (about, part) in PARTS.items():
         if only in (None, name) or name in BESIDE.get(only or "", ()):
             say(f"{about} ...")
-            results[name] = part(servers, quick)
+            results[name] = _figures(name, part, servers, quick)
     return results
+
+
+def _figures(name: str, part: Part, servers: Servers, quick: bool) -> Any:
+    """Return a part's figures, or why there are none: the minutes of the other parts are not to be lost by it. Raise
+    ModuleNotFoundError where what is missing is not installed."""
+    try:
+        return part(servers, quick)
+    except ModuleNotFoundError:
+        raise
+    except Exception as error:
+        why = str(error) or type(error).__name__
+        say(f"{name} failed: {why}")
+        return {FAILED: why}
+
+
+def has_failed(results: dict[str, Any]) -> bool:
+    """Tell whether a part has."""
+    return any(isinstance(found, dict) and FAILED in found for found in results.values())
 
 
 def pacing(servers: Servers, quick: bool) -> list[dict[str, Any]]:
@@ -63,6 +82,8 @@ def _paced(servers: Servers, devices: int, batch: int, speed: float, output_len:
     with servers.recorded(devices, speed) as (child, records):
         load(child.http_url, devices * batch, output_len)
     steps = [record for record in records if record.phase == "decode" and record.batch == batch]
+    if not steps:
+        raise RuntimeError(f"{devices} devices made no step of a batch of {batch}.")
     late_ms = np.array([step.late_real_s for step in steps]) * 1e3
     return {
         "devices": devices,
@@ -98,6 +119,13 @@ def _tokens_per_s(url: str, child: ServerProcess, quick: bool) -> int:
     return round(STREAMS / tpot_s * INSTANT)
 
 
+def metrics(servers: Servers, quick: bool) -> dict[str, Any]:
+    """Return what metrics cost, by modules of an edge, which a light install lacks: other parts do without."""
+    from serving.bench.metrics import metrics_cost
+
+    return metrics_cost()
+
+
 def virtual(servers: Servers, quick: bool) -> dict[str, Any]:
     """Return the pace of virtual time."""
     return virtual_pace() if quick else virtual_pace() | {"day": day_pace(DAY_REQUESTS)}
@@ -106,7 +134,7 @@ def virtual(servers: Servers, quick: bool) -> dict[str, Any]:
 PARTS: dict[str, tuple[str, Part]] = {
     "probe": ("The device model's answers", lambda servers, quick: probes(HARDWARE, MODEL)),
     "decisions": ("The scheduler's decisions", lambda servers, quick: decisions()),
-    "metrics": ("What metrics cost", lambda servers, quick: metrics_cost()),
+    "metrics": ("What metrics cost", metrics),
     "virtual": ("Virtual time", virtual),
     "study": ("Studies", lambda servers, quick: sweep_pace(QUICK_POINTS if quick else POINTS)),
     "pacing": ("Pacing of devices", pacing),

@@ -4,6 +4,8 @@ import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import httpx
+
 from device_model.load import load_device
 from device_model.step import StepPlan
 from serving.bench.cpu_times import cpu_times
@@ -20,6 +22,7 @@ from serving.bench.servers import (
 )
 from serving.process.server_process import ServerProcess
 from serving.scenario.scenario import RUST_FRONT_END
+from serving.usage_error import UsageError
 
 MICRO = 1e6
 
@@ -86,7 +89,7 @@ def live(servers: Servers, output_len: int) -> Iterator[dict[str, Any]]:
         asked = {name: getattr(streams, name) for name in Streams._fields}
         try:
             yield asked | _seen(servers, streams, output_len) | {"failed": ""}
-        except RuntimeError as error:
+        except (RuntimeError, UsageError, httpx.HTTPError) as error:
             # The other rows are none the worse for it.
             yield asked | dict.fromkeys(SEEN) | {"failed": str(error)}
 

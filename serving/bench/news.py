@@ -63,6 +63,8 @@ def _measured(servers: Servers, edges: int, busy: bool, duration_s: float) -> di
 
 def _quantiles_ms(name: str, seconds: Iterable[float]) -> dict[str, float]:
     late_ms = 1e3 * np.array(list(seconds))
+    if not late_ms.size:
+        raise RuntimeError(f"No request is known to have come to the {name}.")
     return {f"{name}_p{q}_ms": round(float(np.percentile(late_ms, q)), 2) for q in (50, 99)}
 
 

@@ -17,10 +17,11 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run `foreserve bench`; return its exit code."""
-    from serving.bench.command import bench, show
+    """Run `foreserve bench`; return 1 if a part has failed, else 0."""
+    from serving.bench.command import bench, has_failed, show
     from serving.token_model.config_file import config_file
 
     config_file(args.token_model)
-    tell(args.json, bench(args.quick, args.token_model, args.only), dict, show)
-    return 0
+    results = bench(args.quick, args.token_model, args.only)
+    tell(args.json, results, dict, show)
+    return 1 if has_failed(results) else 0

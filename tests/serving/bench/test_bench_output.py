@@ -1,17 +1,22 @@
 """Are all figures of `foreserve bench` shown, whatever their form, and its servers those that it can load?"""
 
 import io
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+import httpx
 import pytest
 from rich.console import Console
 
-from serving.bench import servers
+from serving.bench import command, servers
 from serving.bench.command import PARTS, show
+from serving.bench.live import LIVE, Streams, live
 from serving.bench.servers import Servers
+from serving.cli.main import make_parser
 from serving.scenario.scenario import BUNDLED_MODEL, Scenario
 from serving.security.access import Access
+from serving.usage_error import UsageError
 
 
 def shown(results: dict[str, object]) -> list[str]:
@@ -35,6 +40,35 @@ def test_figures_within_figures_have_a_line_each() -> None:
         "virtual: fleet: wall_s: 0.5",
         "virtual: of: x",
     ]
+
+
+def test_a_part_that_fails_costs_no_other(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def failing(_: Servers, quick: bool) -> None:
+        raise httpx.ReadTimeout("nobody answers")
+
+    parts = {"pacing": ("Pacing", failing), "probe": ("Answers", lambda servers, quick: [{"new_us": 1}])}
+    monkeypatch.setattr(command, "PARTS", parts)
+    args = make_parser().parse_args(["bench", "--json"])
+    assert args.run(args) == 1
+    said = capsys.readouterr()
+    assert json.loads(said.out) == {"pacing": {"failed": "nobody answers"}, "probe": [{"new_us": 1}]}
+    assert "pacing failed: nobody answers" in said.err
+    assert shown(json.loads(said.out))[0] == "pacing: failed: nobody answers"
+    args.only = "probe"
+    assert args.run(args) == 0
+
+
+def test_streams_that_fail_cost_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    errors = [RuntimeError("the devices' own pace is not known"), UsageError("a rate of 0"), httpx.ReadTimeout("late")]
+
+    def seen(_: Servers, streams: Streams, output_len: int) -> dict[str, float]:
+        raise errors[len(rows) % len(errors)]
+
+    rows: list[dict[str, object]] = []
+    monkeypatch.setattr("serving.bench.live._seen", seen)
+    for row in live(Servers(str(BUNDLED_MODEL)), 1):
+        rows.append(row)
+    assert [row["failed"] for row in rows[:3]] == [str(error) for error in errors] and len(rows) >= len(LIVE)
 
 
 def test_servers_to_measure_ask_for_no_key_of_the_users_own(monkeypatch: pytest.MonkeyPatch) -> None:

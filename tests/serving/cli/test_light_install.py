@@ -78,6 +78,11 @@ def test_what_needs_more_says_what_to_install(tmp_path: Path, command: list[str]
     assert f"`foreserve {command[0]}` needs" in told.stderr and "`make venv`" in told.stderr
 
 
+def test_a_part_of_bench_that_needs_neither_is_measured(tmp_path: Path) -> None:
+    told = foreserve(tmp_path, "bench", "--only", "probe", "--json")
+    assert told.returncode == 0 and json.loads(told.stdout)["probe"], told.stderr
+
+
 def test_the_others_need_neither(tmp_path: Path) -> None:
     """All in one process, which takes as long as one command; points of a study in that one too, without Ray."""
     study = tmp_path / "tiny.toml"
