@@ -78,6 +78,7 @@ that all clients together saw in a second."""
 COSTLY = Streams(64, 4, 20.0, "vllm")
 SEVERAL_SOURCES = ("--token-sources", "2")
 EDGES = (2, 4)
+ACTORS_OF_DEVICES = ("device", "scheduler", "device_model", "slow_tier")
 IDLE_S = 3.0
 # What users run: with so many streams a device drafts, and a step gives each of them several tokens.
 DEFAULT_MODE = ("--mode", "tau")
@@ -176,7 +177,7 @@ def _of_default_mode(servers: Servers, output_len: int) -> dict[str, float]:
     """Return the costs in the default mode, at the device's own pace."""
     with servers.running(COSTLY.devices, 1.0, "--text", COSTLY.text, *DEFAULT_MODE) as child:
         token = _each(child, child.http_url, output_len).token
-    return {f"{kind}_token_default_mode": token[kind] for kind in ("source", "edge", "device", "scheduler")}
+    return {f"{kind}_token_default_mode": token[kind] for kind in ("source", "edge", *ACTORS_OF_DEVICES)}
 
 
 def _of_rust_front_end(servers: Servers, output_len: int) -> dict[str, float]:
