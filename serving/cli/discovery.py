@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,10 +11,13 @@ import ray
 from serving.cli.announcements import written
 from serving.scenario.fleet import described
 from serving.scenario.scenario import Scenario
+from serving.security.access import is_loopback
 from serving.usage_error import UsageError
 
 NAME = "foreserve_service_discovery.json"
 EVERYWHERE = ("0.0.0.0", "::", "")
+# Of no machine, but beyond the network here (RFC 5737): nothing is sent to it.
+FAR = "198.51.100.1"
 
 
 @contextlib.contextmanager
@@ -36,7 +40,7 @@ def announced(scenario: Scenario, http_port: int, named: Path | None) -> Iterato
 
 def targets(scenario: Scenario, http_port: int) -> str:
     """Return the JSON of a discovery file. Labels with `__meta_` are for relabelling only: series do not have them."""
-    host = ray.util.get_node_ip_address() if scenario.host in EVERYWHERE else scenario.host
+    host = _own_address() if scenario.host in EVERYWHERE else scenario.host
     labels = {
         "job": "foreserve",
         # Prometheus's own label for the scheme: without it, it asks over HTTP.
@@ -46,3 +50,14 @@ def targets(scenario: Scenario, http_port: int) -> str:
     }
     target = f"[{host}]:{http_port}" if ":" in host else f"{host}:{http_port}"
     return json.dumps([{"targets": [target], "labels": labels}], indent=2) + "\n"
+
+
+def _own_address() -> str:
+    """Return the address at which other machines find this one: Ray's, or, as a Ray of our own keeps to loopback, the
+    one from which packets would leave; loopback, where there is no network."""
+    address = str(ray.util.get_node_ip_address())
+    if is_loopback(address):
+        with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.connect((FAR, 9))
+            address = str(sock.getsockname()[0])
+    return address

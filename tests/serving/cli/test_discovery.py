@@ -2,11 +2,14 @@
 
 import json
 from pathlib import Path
+from socket import AF_INET
 from types import SimpleNamespace
 
+import psutil
 import pytest
 import ray
 
+from serving.cli import discovery
 from serving.cli.discovery import NAME, announced, targets
 from serving.scenario.scenario import Scenario
 from serving.usage_error import UsageError
@@ -51,9 +54,27 @@ def test_a_target_is_an_address(host: str, target: str) -> None:
     assert json.loads(targets(Scenario(host=host), 80))[0]["targets"] == [target]
 
 
-def test_who_listens_everywhere_is_somewhere() -> None:
-    (target,) = json.loads(targets(Scenario(host="0.0.0.0"), 80))[0]["targets"]
-    assert target.endswith(":80") and not target.startswith("0.")
+def own_address() -> str:
+    """One at which other machines may find this one, or loopback, if it has none."""
+    found = [each.address for every in psutil.net_if_addrs().values() for each in every if each.family == AF_INET]
+    return next((address for address in found if not address.startswith("127.")), "127.0.0.1")
+
+
+@pytest.mark.parametrize(
+    ("of_ray", "far", "told"),
+    [
+        # A Ray of our own, on a machine with a network and on one without; and a cluster that was joined.
+        ("127.0.0.1", own_address(), own_address()),
+        ("127.0.0.1", "255.255.255.255", "127.0.0.1"),
+        ("10.0.0.7", own_address(), "10.0.0.7"),
+    ],
+)
+def test_who_listens_everywhere_is_where_others_find_it(
+    monkeypatch: pytest.MonkeyPatch, of_ray: str, far: str, told: str
+) -> None:
+    monkeypatch.setattr(ray.util, "get_node_ip_address", lambda: of_ray)
+    monkeypatch.setattr(discovery, "FAR", far)
+    assert json.loads(targets(Scenario(host="0.0.0.0"), 80))[0]["targets"] == [f"{told}:80"]
 
 
 def test_a_file_that_was_asked_for_and_cannot_be_is_an_error_and_another_is_not(session: Path, tmp_path: Path) -> None:
