@@ -12,6 +12,7 @@ from rich.console import Console
 
 from serving.bench.host_checks import HostCheck, cores, host_checks
 from serving.bench.scheduler import decide_us
+from serving.host_pace import LATENESS_LIMIT
 from serving.presentation.table import Table
 from serving.token_source.cpu_type import cpu_dtype
 
@@ -25,8 +26,6 @@ MADE_US = {"float32": 202.0, "bfloat16": 154.0}
 FULL = 0.7
 STEPS_MS = (10, 20, 50, 100)
 WAITS, WAIT_S = 300, 0.002
-# A step's share that its end may be late by (`serving.load.emulator`).
-LATE_SHARE = 0.05
 
 
 class StreamEstimate(NamedTuple):
@@ -81,10 +80,10 @@ def show(found: Diagnosis, console: Console) -> None:
     for check in found.checks:
         if not check.ok:
             console.print(f"{check.what}: {check.advice}")
-    shortest_ms = found.late_p99_s / LATE_SHARE * 1e3
+    shortest_ms = found.late_p99_s / LATENESS_LIMIT * 1e3
     console.print(
         f"A wait ends {found.late_p50_s * 1e3:.2f} ms late (p50), {found.late_p99_s * 1e3:.2f} ms (p99): steps of less "
-        f"than {shortest_ms:.0f} ms will be more than {LATE_SHARE:.0%} late at times."
+        f"than {shortest_ms:.0f} ms will be more than {LATENESS_LIMIT:.0%} late at times."
     )
     about = f"Python is {found.pace:.2f} times as fast as on the machine of serving/bench/README.md"
     console.print(f"{about}. In real time, about:")
