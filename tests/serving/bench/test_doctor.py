@@ -1,7 +1,9 @@
 """Does `foreserve doctor` say what this machine lacks and what it can do, as it was measured?"""
 
+import ctypes
 import io
 import json
+import os
 
 import pytest
 from hypothesis import given
@@ -9,11 +11,14 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from serving.api.http_protocol import SHARE_OF_FILES
-from serving.bench import host_checks
+from serving.bench import doctor, host_checks
 from serving.bench.doctor import Diagnosis, estimate, show
 from serving.bench.host_checks import FILES_PER_STREAM, HostCheck
 from serving.cli.main import make_parser
+from serving.process.process_priority import may_be_realtime
 from tests.examples import examples
+
+PR_GET_TIMERSLACK = 30  # linux/prctl.h
 
 
 def test_it_says_all_that_it_found(capsys: pytest.CaptureFixture[str]) -> None:
@@ -45,6 +50,20 @@ def test_on_the_machine_that_was_measured_it_says_what_was_measured() -> None:
     tokens of many streams at once cost less (serving/bench/README.md)."""
     found = estimate(20, 1.0, 2)
     assert 64 <= found.made < 2 * 64 and 256 <= found.recorded < 1000 * 20 / 25
+
+
+def test_it_waits_as_a_device_does_and_nothing_else_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited = set()
+
+    def sleep(seconds: float) -> None:
+        slack_ns = ctypes.CDLL(None).prctl(PR_GET_TIMERSLACK)
+        waited.add((os.sched_getscheduler(0), slack_ns in (0, 1)))
+
+    before = os.sched_getscheduler(0)
+    monkeypatch.setattr(doctor.time, "sleep", sleep)
+    doctor._late_s()
+    assert waited == {(os.SCHED_FIFO if may_be_realtime() else before, True)}
+    assert os.sched_getscheduler(0) == before
 
 
 @pytest.mark.parametrize("ok", [True, False])
