@@ -1,9 +1,11 @@
 """Checks of a host: what it lacks to serve, what bounds it, and what to do about it."""
 
 import os
+import re
 import resource
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +21,7 @@ FILES_PER_STREAM = 2
 STREAMS = 256
 CORES = 2
 BACKLOG = Path("/proc/sys/net/core/somaxconn")
+CGROUPS, OWN_CGROUP = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
 
 class HostCheck(NamedTuple):
@@ -36,8 +39,22 @@ def host_checks() -> list[HostCheck]:
 
 
 def cores() -> int:
-    """Return the processors that this process may use."""
-    return len(os.sched_getaffinity(0))
+    """Return the processors that this process may use, at least one: as many as it may take the time of, where its
+    container has a limit (`docker run --cpus`)."""
+    quotas = (int(quota) / int(period) for quota, period in map(str.split, _limits("cpu.max")))
+    return max(1, int(min([len(os.sched_getaffinity(0)), *quotas])))
+
+
+def _limits(name: str) -> Iterator[str]:
+    """Yield the limits in a file of this process's control group and of those above it, where there are any (cgroup
+    v2; a container sees its own as the root)."""
+    with suppress(OSError):
+        groups = re.findall("^0::/?(.*)$", OWN_CGROUP.read_text(encoding="utf-8"), re.MULTILINE)
+        for folder in {CGROUPS, *(CGROUPS / above for own in groups for above in (own, *Path(own).parents))}:
+            with suppress(OSError):
+                text = (folder / name).read_text(encoding="ascii").strip()
+                if not text.startswith("max"):
+                    yield text
 
 
 def _modules() -> HostCheck:
@@ -55,11 +72,13 @@ def _busy() -> HostCheck:
     """Look at what others take of the processors, by the mean of the last minute."""
     load, _, _ = os.getloadavg()
     advice = "Others want the processors too: tokens will come late while they do. End them, or lower `--speed`."
-    return HostCheck("cores to itself", f"{load:.1f} other processes", load < cores() / 2, advice)
+    # They have all processors of the machine, whatever this container's limit.
+    is_little = load < len(os.sched_getaffinity(0)) / 2
+    return HostCheck("cores to itself", f"{load:.1f} other processes", is_little, advice)
 
 
 def _memory() -> HostCheck:
-    free = psutil.virtual_memory().available
+    free = min([psutil.virtual_memory().available, *map(int, _limits("memory.max"))])
     advice = (
         f"A server takes up to {SERVER_BYTES / 1e9:g} GB with its actors: end something, or use a smaller token model."
     )

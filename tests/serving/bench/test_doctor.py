@@ -4,6 +4,7 @@ import ctypes
 import io
 import json
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -78,6 +79,22 @@ def test_a_busy_machine_lacks_cores_and_not_others_at_work(monkeypatch: pytest.M
     monkeypatch.setattr(host_checks.os, "getloadavg", lambda: (99.0, 0.0, 0.0))
     check = host_checks._busy()
     assert not check.ok and (check.what, check.found) == ("cores to itself", "99.0 other processes")
+
+
+@pytest.mark.parametrize("own", ["/", "/service/a", "/seen/by/the/host"])
+def test_a_containers_limits_are_this_machines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, own: str) -> None:
+    groups, named = tmp_path / "groups", tmp_path / "cgroup"
+    limited = groups / ("service" if own == "/service/a" else "")
+    (limited / "a").mkdir(parents=True)
+    named.write_text(f"4:memory:/elsewhere\n0::{own}\n")
+    monkeypatch.setattr(host_checks, "CGROUPS", groups)
+    monkeypatch.setattr(host_checks, "OWN_CGROUP", named)
+    monkeypatch.setattr(host_checks.os, "sched_getaffinity", lambda process: range(64))
+    for quota, memory, found in (("max", "max", 64), ("250000", "1000000000", 2), ("50000", "4000000000000000", 1)):
+        (limited / "cpu.max").write_text(f"{quota} 100000\n")
+        (limited / "memory.max").write_text(f"{memory}\n")
+        assert host_checks.cores() == found and host_checks._cores().ok is (found > 1)
+        assert (host_checks._memory().found == "1.0 GB") is (found == 2)
 
 
 def test_streams_have_as_many_files_as_the_server_gives_them() -> None:
