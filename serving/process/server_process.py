@@ -23,7 +23,11 @@ start_process: Callable[..., "subprocess.Popen[str]"] = subprocess.Popen
 
 
 class ServerFailed(CommandFailed):
-    """The server ended before it was ready, or never was; it has said why itself."""
+    """The server ended before it was ready, or never was, and has no `exit_code` then; it has said why itself."""
+
+    def __init__(self, sentence: str, exit_code: int | None = None) -> None:
+        super().__init__(sentence)
+        self.exit_code = exit_code
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,7 @@ def _when_ready(process: subprocess.Popen[str], told: int, began_s: float) -> Se
         if not select.select([told], [], [], max(0.0, left_s))[0]:
             raise ServerFailed(f"the server was not ready after {START_S:.0f} s.")
         if not (part := os.read(told, 4096)):
-            raise ServerFailed(f"the server ended with exit code {process.wait()}.")
+            raise ServerFailed(f"the server ended with exit code {process.wait()}.", process.returncode)
         said += part
         left_s = START_S - (time.monotonic() - began_s)
     ready = json.loads(said)

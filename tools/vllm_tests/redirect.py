@@ -56,6 +56,8 @@ DROPPED = {
 """Fields of vLLM's engine or process that its API does not depend on."""
 SAME = {"--structured-outputs-config.backend": "xgrammar"}
 """Options whose value is so here, too."""
+REFUSED = 2
+"""The exit code of `foreserve serve` where its options can't be."""
 REPORT = os.environ["FORESERVE_VLLM_REPORT"]
 
 
@@ -139,6 +141,8 @@ def begin(self: Any, model: str, vllm_serve_args: list[str], *, env_dict: Any = 
     try:
         child = shared.want(options, {str(name): str(value) for name, value in (env_dict or {}).items()})
     except ServerFailed as failed:
+        if failed.exit_code != REFUSED:
+            pytest.fail(f"foreserve does not start with {' '.join(options)}: {failed}")
         pytest.skip(f"foreserve refuses its options: {' '.join(options)} ({failed})")
     self.uds, self.host, self.proc = None, "127.0.0.1", child.process
     self.port, self.show_hidden_metrics = int(child.http_url.rpartition(":")[2]), False
