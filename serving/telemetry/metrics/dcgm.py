@@ -55,5 +55,4 @@ class Dcgm(Collector):
         return sum(self._devices.used_bytes(index).values())
 
     def _free(self, index: int) -> float:
-        model = self._devices.models[index]
-        return max(0.0, model.hb.capacity_bytes + model.ext.capacity_bytes - self._used(index))
+        return max(0.0, sum(self._devices.capacity_bytes(index)) - self._used(index))

@@ -46,6 +46,7 @@ class DeviceMetrics:
         self._paused: set[int] = set()
         self.models: dict[int, RooflineDevice] = {}
         self.hardware: dict[int, str] = {}
+        self._sharers: dict[int, int] = {}
         self._windows: dict[int, Window] = {}
         self._last: dict[int, StepRecord] = {}
         self._idle_since_s: dict[int, float] = {}
@@ -57,7 +58,10 @@ class DeviceMetrics:
             ["device", "hardware", "state"],
         )
         self.capacity = Gauges(
-            registry, "foreserve_tier_capacity_bytes", "Memory that a device has now, by tier.", ["device", "tier"]
+            registry,
+            "foreserve_tier_capacity_bytes",
+            "Memory that a device has now, by tier; of a shared one its even share.",
+            ["device", "tier"],
         )
         self.bandwidth = Gauges(
             registry,
@@ -68,7 +72,7 @@ class DeviceMetrics:
         self.used = Gauges(
             registry,
             "foreserve_tier_used_bytes",
-            "Memory in use by tier and kind; experts in HB are copies.",
+            "Memory in use by tier and kind, of a shared tier's weights an even share; experts in HB are copies.",
             ["device", "tier", "kind"],
             self._used,
         )
@@ -110,6 +114,7 @@ class DeviceMetrics:
             # What it drew until now, it drew in the condition that it was in.
             self._account(node.index)
         self.models[node.index], self.hardware[node.index] = device, node.spec.hardware
+        self._sharers[node.index] = node.spec.sharers
         self._windows.setdefault(node.index, Window())
         self._idle_since_s.setdefault(node.index, self._now())
         for labels in self.device.values:
@@ -121,8 +126,10 @@ class DeviceMetrics:
         if node.state is State.GONE:
             self._forget(node.index)
             return
-        for tier, memory in zip(device.tiers, (device.hb, device.ext), strict=True):
-            self.capacity.values[(name, tier)] = memory.capacity_bytes
+        for tier, memory, bytes_ in zip(
+            device.tiers, (device.hb, device.ext), self.capacity_bytes(node.index), strict=True
+        ):
+            self.capacity.values[(name, tier)] = bytes_
             self.bandwidth.values[(name, tier)] = memory.bytes_per_s
         if not node.up:
             self.on_idle(node.index)
@@ -185,12 +192,22 @@ class DeviceMetrics:
         used_bytes_per_s = self._windows[index].ext_bytes_per_s(self._until_s(index))
         return min(1.0, used_bytes_per_s / self.models[index].ext.bytes_per_s)
 
-    def used_bytes(self, index: int) -> dict[tuple[str, str], float]:
-        """Return the bytes that a device's memory holds, by tier and kind."""
-        last = self._last.get(index)
+    def capacity_bytes(self, index: int) -> tuple[float, float]:
+        """Return the bytes of a device's fast tier, and of its slow one; of one that devices share, its even share, so
+        that all devices together have what there is."""
         model = self.models[index]
+        return model.hb.capacity_bytes, model.ext.capacity_bytes / self._sharers[index]
+
+    def used_bytes(self, index: int) -> dict[tuple[str, str], float]:
+        """Return the bytes that a device's memory holds, by tier and kind. Of weights that a slow tier holds once for
+        the devices that share it, it has an even share; its KV cache is its own."""
+        last = self._last.get(index)
+        model, sharers = self.models[index], self._sharers[index]
         held = model.placement.used(last.kv_tokens if last else 0)
-        used = {(model.tiers.of(tier), kind): bytes_ for (tier, kind), bytes_ in held.items()}
+        used = {
+            (model.tiers.of(tier), kind): bytes_ / (sharers if tier == "ext" and kind != "kv" else 1)
+            for (tier, kind), bytes_ in held.items()
+        }
         return dict.fromkeys(used, 0.0) if index in self._off else used
 
     def _until_s(self, index: int) -> float:
@@ -238,7 +255,8 @@ class DeviceMetrics:
             self._idled(index, self._now())
 
     def _forget(self, index: int) -> None:
-        for known in (self.models, self._windows, self._last, self._idle_since_s, self._stalled_until_s):
+        levels_of = (self.models, self._sharers, self._windows, self._last, self._idle_since_s, self._stalled_until_s)
+        for known in levels_of:
             known.pop(index, None)  # type: ignore[attr-defined]
         self._off.discard(index)
         self._paused.discard(index)

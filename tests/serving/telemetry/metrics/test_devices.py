@@ -56,6 +56,26 @@ def test_memory_in_use_is_no_more_than_there_is_and_grows_with_the_kv_cache() ->
         assert sum(used(tier, kind) for kind in ("static", "kv", "draft", "experts")) <= (capacity or 0) * (1 + 1e-9)
 
 
+def test_devices_that_share_a_slow_tier_have_together_what_there_is() -> None:
+    """It holds weights once, and the KV cache of each."""
+    held = {}
+    for sharers in (1, 4):
+        metrics, registry = measured(0)
+        for index in range(sharers):
+            spec = EMULATED._replace(sharers=sharers)
+            metrics.on_change(Node(index, spec, FIGURES, None, None, None, State.SERVING))
+            metrics.on_begin(flight(device=index))
+            metrics.on_step(record(device=index, kv_tokens=1_000_000))
+        samples = [s for f in registry.collect() for s in f.samples if s.labels.get("tier") == "lpddr"]
+        kinds = {"capacity": "", "static": "static", "draft": "draft", "experts": "experts", "kv": "kv"}
+        held[sharers] = {
+            what: sum(s.value for s in samples if s.name.endswith("_bytes") and s.labels.get("kind", "") == kind)
+            for what, kind in kinds.items()
+        }
+    one, four = held[1], held[4]
+    assert four == pytest.approx({**one, "kv": 4 * one["kv"]}) and one["kv"] > 0 and one["experts"] > 0
+
+
 def test_tiers_have_the_names_that_the_hardware_gives_them() -> None:
     metrics, registry = measured(0)
     spec = EMULATED._replace(system="stratum", hardware="stratum-s", model="olmoe-1b-7b", draft="")
