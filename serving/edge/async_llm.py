@@ -49,6 +49,7 @@ class EmulatedLLM(AsyncLLM):  # type: ignore[misc]
         self.output_processor = ApartOutputs(
             core.outputs.direct, core.give_up, self.renderer.tokenizer, log_stats=False
         )
+        core.unsent.is_wanted = self.output_processor.has_request
         self.engine_core, self.intake = core, core.intake
         self.logger_manager = None
         self._client_count = 1

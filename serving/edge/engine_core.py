@@ -5,7 +5,7 @@ import random
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vllm.sampling_params import SamplingParams
 from vllm.v1.engine import EngineCoreOutputs, EngineCoreRequest, FinishReason
@@ -30,7 +30,9 @@ from serving.edge.kv_events.answer_feed import AnswerFeed
 from serving.edge.kv_events.options import prefixes_of
 from serving.edge.kv_events.publishers import KvEvents
 from serving.edge.operations.gate import Gate
+from serving.edge.operations.unsent_requests import UnsentRequests
 from serving.edge.operations.utility_calls import UtilityCalls
+from serving.edge.prompt_topics import PromptTopics, topic_of
 from serving.edge.refusals import SOONEST_S, GivenUp, Overflow, exception_of
 from serving.edge.request_bounds import check_text_alone
 from serving.edge.text_choice import TextChoice, TextNeeds, next_stream_of, rate_of
@@ -38,9 +40,6 @@ from serving.flight import Flight, Sink
 from serving.recordings.answers import Answers
 from serving.recordings.source_load import SourceLoad
 from serving.refusals import Reason, Refusal
-
-if TYPE_CHECKING:
-    from serving.edge.prompt_topics import PromptTopics
 
 ENDED = "A part of the server that nothing can do without has ended."
 
@@ -54,7 +53,7 @@ class EmulatedCore(UtilityCalls):
         admission: Admission,
         observers: Sequence[EdgeObserver],
         answers: Answers | None = None,
-        topics: "PromptTopics | None" = None,
+        topics: PromptTopics | None = None,
         kv_events: KvEvents | None = None,
     ) -> None:
         """`answers` are recorded; `topics` tells what prompts are about. `observers` hear nothing before `listen`."""
@@ -77,7 +76,7 @@ class EmulatedCore(UtilityCalls):
         self._dispatcher = Dispatcher(emulation, self._observer, self.deliveries, self._fail)
         self.devices = self._dispatcher.devices
         self.injector = FaultInjector(self.devices, self.clock, scenario.seed)
-        self.resources = SimpleNamespace(engine_dead=False)
+        self.resources, self.unsent = SimpleNamespace(engine_dead=False), UnsentRequests()
         board = ArrivalBoard(emulation.inbox.address.folder)
         self.intake, self._topics = Intake(Arrivals(self.clock, partial(board.post, 0))), topics
 
@@ -109,8 +108,16 @@ class EmulatedCore(UtilityCalls):
         self._dispatcher.drop(request_ids)
 
     async def add_request_async(self, request: EngineCoreRequest, sink: Sink | None = None) -> None:
-        """Have a request served. `sink` gets its outputs; without one they go to this process's own front end."""
+        """Have a request served. `sink` gets its outputs; without one they go to this process's own front end, which
+        may abort it before it is in flight."""
         check_text_alone(request)
+        if sink is None:
+            await self.unsent.send(request.request_id, partial(self._add, request, None))
+        else:
+            await self._add(request, sink)
+
+    async def _add(self, request: EngineCoreRequest, sink: Sink | None) -> None:
+        """Bring a request into flight, once it may be."""
         await self.gate.passed()
         params = request.sampling_params
         recorded = self._text.choose(params, self._dispatcher.sources.cost)
@@ -133,7 +140,7 @@ class EmulatedCore(UtilityCalls):
             await self._dispatcher.submit(flight)
         except BaseException:
             # Whoever goes away while this waits would otherwise be in flight for ever.
-            self.cancel([flight.request.id])
+            self._end([flight.request.id], FinishReason.ABORT)
             raise
         if flight.call is not None:
             self.intake.leave(flight.call)
@@ -142,7 +149,8 @@ class EmulatedCore(UtilityCalls):
         self, request: EngineCoreRequest, admitted: AdmissionRequest, recorded: bool, sink: Sink | None
     ) -> Flight:
         """Describe a request, and choose its device. Raise GivenUp if there is none left."""
-        topic, classified_s = await self._topic(request, admitted)
+        tokens = request.prompt_token_ids
+        topic, classified_s = await topic_of(self._topics, tokens, admitted.topic, self.clock.now)
         # A pause may have begun meanwhile.
         await self.gate.passed()
         if self.resources.engine_dead:
@@ -162,16 +170,6 @@ class EmulatedCore(UtilityCalls):
             classified_s=classified_s,
             sink=sink,
         )
-
-    async def _topic(
-        self, request: EngineCoreRequest, admitted: AdmissionRequest
-    ) -> tuple[str, tuple[float, float] | None]:
-        """Return what a request is about, and from when until when that was asked for, if it was."""
-        if admitted.topic or self._topics is None:
-            return admitted.topic, None
-        asked_s = self.clock.now()
-        topic = await self._topics.of(request.prompt_token_ids)
-        return topic, (asked_s, self.clock.now())
 
     def ended(self, call: Call) -> None:
         """Tell the observer that a call was answered, or broken off."""
@@ -278,6 +276,7 @@ class EmulatedCore(UtilityCalls):
 
     def cancel(self, request_ids: list[str]) -> None:
         """End requests whose clients have gone, or said so."""
+        self.unsent.abort(request_ids)
         self._end(request_ids, FinishReason.ABORT)
 
     async def get_output_async(self) -> EngineCoreOutputs:

@@ -2,9 +2,11 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from serving.topics.service import TopicService
+# Most servers classify nothing, and are to load no classifier.
+if TYPE_CHECKING:
+    from serving.topics.service import TopicService
 
 log = logging.getLogger("foreserve")
 
@@ -15,7 +17,7 @@ ENDS = 128
 class PromptTopics:
     """Asks the classifier, which runs in a thread of its own."""
 
-    def __init__(self, service: TopicService, decode: Callable[[list[int]], str]) -> None:
+    def __init__(self, service: "TopicService", decode: Callable[[list[int]], str]) -> None:
         """`decode` turns the token model's ids into text."""
         self._service, self._decode = service, decode
 
@@ -33,9 +35,22 @@ class PromptTopics:
         await self._service.close()
 
 
+async def topic_of(
+    topics: PromptTopics | None, tokens: Sequence[int], named: str, now: Callable[[], float]
+) -> tuple[str, tuple[float, float] | None]:
+    """Return what a prompt is about, and from when until when that was asked for, if it was: nobody is asked where its
+    client has `named` it, or there are no `topics`."""
+    if named or topics is None:
+        return named, None
+    asked_s = now()
+    topic = await topics.of(tokens)
+    return topic, (asked_s, now())
+
+
 def open_topics(tokenizer: Any) -> PromptTopics:
     """Start the classifier for prompts of a tokenizer (`PreTrainedTokenizer`) in the running loop."""
     from serving.topics.classifier import Classifier
+    from serving.topics.service import TopicService
 
     return PromptTopics(
         TopicService(Classifier.load()), lambda tokens: str(tokenizer.decode(tokens, skip_special_tokens=True))

@@ -4,6 +4,7 @@ devices, from which most tokens come straight."""
 import asyncio
 import logging
 import time
+from functools import partial
 from itertools import count
 from types import SimpleNamespace
 from typing import Literal
@@ -46,6 +47,7 @@ from serving.edge.front_ends.edge_messages import (
 from serving.edge.front_ends.edge_wires import CoreWire
 from serving.edge.front_ends.full_queue import FullQueue
 from serving.edge.intake import Intake
+from serving.edge.operations.unsent_requests import UnsentRequests
 from serving.edge.operations.utility_calls import RefusedCalls
 from serving.edge.refusals import SOONEST_S, Invalid, Overflow, exception_of
 from serving.edge.request_bounds import check_integers, check_text_alone
@@ -77,7 +79,7 @@ class RemoteCore(RefusedCalls):
         # Which there are is known to the core, which refuses requests for others: any index may be, as no device that
         # joins gets one that another has had.
         self.devices = SimpleNamespace(nodes=(LAST_DEVICE,))
-        self.resources = SimpleNamespace(engine_dead=False)
+        self.resources, self.unsent = SimpleNamespace(engine_dead=False), UnsentRequests()
         self._wire = wire
         self.outputs = OutputQueue(self._note_delay)
         self._decoder, self._numbers = MsgpackDecoder(EngineCoreOutputs), count(NO_ANSWER + 1)
@@ -149,8 +151,11 @@ class RemoteCore(RefusedCalls):
         return error
 
     async def add_request_async(self, request: EngineCoreRequest) -> None:
-        """Have a request served, once it is admitted."""
+        """Have a request served, once it is admitted, unless it is aborted before."""
         check_text_alone(request)
+        await self.unsent.send(request.request_id, partial(self._add, request))
+
+    async def _add(self, request: EngineCoreRequest) -> None:
         call = current_call()
         try:
             if call is not None:
@@ -223,6 +228,7 @@ class RemoteCore(RefusedCalls):
 
     def cancel(self, request_ids: list[str]) -> None:
         """End requests whose clients have gone, or said so."""
+        self.unsent.abort(request_ids)
         self._end(request_ids, "cancel")
 
     def _end(self, request_ids: list[str], how: Literal["stop", "give_up", "cancel"]) -> None:

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import grpc
 import httpx
 import pytest
+from smg_grpc_proto import vllm_engine_pb2, vllm_engine_pb2_grpc
 
 from serving.edge.async_llm import ENDING
 from serving.process.server_process import ServerProcess, server
@@ -130,6 +132,25 @@ def test_who_leaves_during_a_pause_is_never_served_and_gives_his_places_back(ope
 
     for _ in range(4):
         until(leaves)
+    assert call(operated, "POST", "/resume").json() == {"status": "resumed"}
+    assert rests(operated) and metric(operated, "vllm:generation_tokens_total") == before
+    assert running(operated) == metric(operated, "vllm:num_requests_waiting") == 0
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_who_is_aborted_during_a_pause_is_told_at_once_and_never_served(operated: ServerProcess, n: int) -> None:
+    before = metric(operated, "vllm:generation_tokens_total")
+    assert call(operated, "POST", "/pause", params={"mode": "keep"}).json() == {"status": "paused"}
+    tokens = vllm_engine_pb2.TokenizedInput(original_text="Hi", input_ids=[5, 6, 7])
+    params = vllm_engine_pb2.SamplingParams(max_tokens=400, ignore_eos=True, n=n)
+    asked = vllm_engine_pb2.GenerateRequest(request_id="waits", tokenized=tokens, sampling_params=params)
+    with grpc.insecure_channel(operated.grpc_url.removeprefix("grpc://")) as channel, ThreadPoolExecutor() as pool:
+        vllm = vllm_engine_pb2_grpc.VllmEngineStub(channel)
+        answer = pool.submit(lambda: list(vllm.Generate(asked, timeout=30)))
+        with pytest.raises(TimeoutError):
+            answer.result(1.0)
+        vllm.Abort(vllm_engine_pb2.AbortRequest(request_ids=["waits"]))
+        assert {each.complete.finish_reason for each in answer.result()} == {"abort"}
     assert call(operated, "POST", "/resume").json() == {"status": "resumed"}
     assert rests(operated) and metric(operated, "vllm:generation_tokens_total") == before
     assert running(operated) == metric(operated, "vllm:num_requests_waiting") == 0

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from vllm.exceptions import VLLMClientError
 from vllm.sampling_params import SamplingParams
-from vllm.v1.engine import EngineCoreOutputs, UtilityOutput
+from vllm.v1.engine import EngineCoreOutputs, EngineCoreRequest, UtilityOutput
 from vllm.v1.serial_utils import MsgpackEncoder, UtilityResult
 
 from serving.admission_request import AdmissionRequest
@@ -25,6 +25,7 @@ from serving.edge.front_ends.edge_messages import (
     INBOX,
     MISSING,
     PLACES,
+    STOP,
     AdmissionCall,
     CallEnd,
     Judgement,
@@ -165,6 +166,31 @@ def test_a_pulse_tells_where_tokens_go_and_asks_for_those_that_have_not_come(mon
         assert [message.positions for message in asked] == [*[one] * QUIET_PULSES, both, *[one] * (QUIET_PULSES - 1)]
         told = [message.address for message in wire.told(INBOX, TokenInbox)]
         assert len(told) > QUIET_PULSES and set(told) == {Address("here", "/inbox")}
+
+    asyncio.run(play())
+
+
+def test_a_request_that_is_aborted_while_it_waits_for_its_admission_is_not_sent() -> None:
+    async def play() -> None:
+        clock, wire = WallClock(0.0), Wire()
+        core = core_on(clock, wire, RemoteCore)
+
+        async def ask() -> None:
+            stamp(clock)
+            await core.add_request_async(probe("a", 4, 64))
+
+        asking = asyncio.create_task(ask())
+        while not wire.told(ADMIT, AdmissionCall):
+            await asyncio.sleep(0)
+        core.cancel(["a"])
+        async with asyncio.timeout(10):
+            await asking
+        # The judgement comes all the same.
+        (number,) = core._waiting
+        core._waiting[number].set_result(msgspec.msgpack.encode(Judgement(None, {}, False)))
+        await asyncio.sleep(0.01)
+        assert [said[2] for said in wire.said if isinstance(said, tuple)] == [INBOX, ADMIT, STOP]
+        assert not any(isinstance(said, EngineCoreRequest) for said in wire.said)
 
     asyncio.run(play())
 
