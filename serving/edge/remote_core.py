@@ -21,14 +21,15 @@ from serving.cluster.streams.stream import Inbox
 from serving.edge.arrivals import Arrivals
 from serving.edge.delivery.output_queue import OutputQueue
 from serving.edge.delivery.token_order import TokenOrder
+from serving.edge.front_ends.core_calls import CoreCalls
 from serving.edge.front_ends.edge_messages import (
     ADMIT,
     CALL,
     DELAYS,
     ENDED,
     INBOX,
+    KEPT,
     MISSING,
-    NO_ANSWER,
     PLACES,
     PULSE,
     STOP,
@@ -38,6 +39,7 @@ from serving.edge.front_ends.edge_messages import (
     BroughtCall,
     CallEnd,
     Judgement,
+    KeptRequests,
     MissingTokens,
     ReleaseDelays,
     StoppedRequests,
@@ -82,29 +84,31 @@ class RemoteCore(RefusedCalls):
         self.resources, self.unsent = SimpleNamespace(engine_dead=False), UnsentRequests()
         self._wire = wire
         self.outputs = OutputQueue(self._note_delay)
-        self._decoder, self._numbers = MsgpackDecoder(EngineCoreOutputs), count(NO_ANSWER + 1)
-        self._waiting: dict[int, asyncio.Future[bytes]] = {}
+        self._core, self._decoder = CoreCalls(wire), MsgpackDecoder(EngineCoreOutputs)
+        # Of its calls, those that have not ended.
+        self._numbers, self._calls = count(1), set[int]()
         self._delays: list[tuple[int, float]] = []
         self._order, self._inbox, self._full = TokenOrder(), inbox, FullQueue()
         wire.listen(self._take, self.outputs.flush)
         inbox.start(self._receive, _tell_dropped, self.outputs.flush)
-        self._tell(INBOX, TokenInbox(inbox.address))
+        self._core.tell(INBOX, TokenInbox(inbox.address))
 
     async def opened(self) -> None:
         """Say that this edge is warm, and wait until it may serve."""
-        await self._ask(WARM, None)
+        await self._core.ask_again(WARM, None, lambda: True)
 
     def tell_up(self) -> None:
         """Say that this edge serves."""
-        self._tell(UP, None)
+        self._core.tell(UP)
 
     async def send_pulses(self) -> None:
-        """Say that this edge serves, and which tokens have not come, for as long as its loop runs."""
+        """Say for ever that this edge serves, what it still has, and which tokens have not come."""
         while True:
-            self._tell(PULSE, None)
-            self._tell(INBOX, TokenInbox(self._inbox.address))
+            self._core.tell(PULSE)
+            self._core.tell(INBOX, TokenInbox(self._inbox.address))
+            self._core.tell(KEPT, KeptRequests(list(self._calls), self._order.expected))
             if missing := dict(self._order.missing(PULSE_S / 2)) | dict(self._order.quiet(QUIET_PULSES)):
-                self._tell(MISSING, MissingTokens(list(missing.items())))
+                self._core.tell(MISSING, MissingTokens(list(missing.items())))
             await asyncio.sleep(PULSE_S)
 
     def admit(self, id: str, asked: AdmissionRequest, params: SamplingParams, priority: int) -> None:
@@ -134,8 +138,10 @@ class RemoteCore(RefusedCalls):
             maker.add_done_callback(lambda _: self.ended(call))
 
     async def _judge(self, call: Call, message: AdmissionCall) -> None:
-        """Raise `Overflow` or `Invalid` if the core refuses a request."""
-        judgement = msgspec.msgpack.decode(await self._ask(ADMIT, message), type=Judgement)
+        """Raise `Overflow` or `Invalid` if the core refuses a request, GivenUp if it has not answered when the call
+        ends."""
+        answer = await self._core.ask_again(ADMIT, message, lambda: call.number == message.call.number)
+        judgement = msgspec.msgpack.decode(answer, type=Judgement)
         call.answer |= judgement.answer
         call.recorded = judgement.recorded
         if message.asked.n == 1:
@@ -188,7 +194,7 @@ class RemoteCore(RefusedCalls):
         call, refusal = current_call(), self._full.refusal(time.monotonic())
         if refusal is None or n > 1 or call is None or call.judging or call.answered:
             return
-        self._ask(PLACES, TurnedAway(self._brought(call), refusal)).add_done_callback(self._learn_of_places)
+        self._core.ask(PLACES, TurnedAway(self._brought(call), refusal)).add_done_callback(self._learn_of_places)
         raise self._refused(call, refusal)
 
     def _learn_of_places(self, answer: asyncio.Future[bytes]) -> None:
@@ -203,7 +209,8 @@ class RemoteCore(RefusedCalls):
     def ended(self, call: Call) -> None:
         """Tell the core that a call was answered, or broken off."""
         if call.number:
-            self._tell(ENDED, CallEnd(call.number, call.status))
+            self._core.tell(ENDED, CallEnd(call.number, call.status))
+            self._calls.discard(call.number)
             call.number = 0
 
     def _brought(self, call: Call) -> BroughtCall:
@@ -215,7 +222,9 @@ class RemoteCore(RefusedCalls):
 
     def _number(self, call: Call) -> int:
         """Return the number by which the core knows a call."""
-        call.number = call.number or next(self._numbers)
+        if not call.number:
+            call.number = next(self._numbers)
+            self._calls.add(call.number)
         return call.number
 
     async def abort_requests_async(self, request_ids: list[str]) -> None:
@@ -233,7 +242,7 @@ class RemoteCore(RefusedCalls):
 
     def _end(self, request_ids: list[str], how: Literal["stop", "give_up", "cancel"]) -> None:
         if request_ids:
-            self._tell(STOP, StoppedRequests(request_ids, how, self._order.end(request_ids)))
+            self._core.tell(STOP, StoppedRequests(request_ids, how, self._order.end(request_ids)))
 
     async def get_output_async(self) -> EngineCoreOutputs:
         return await self.outputs.get()
@@ -242,22 +251,6 @@ class RemoteCore(RefusedCalls):
         self.resources.engine_dead = True
         self._wire.close()
         self._inbox.close()
-
-    def _ask(self, method: str, message: msgspec.Struct | None) -> asyncio.Future[bytes]:
-        """Make a utility call; return its answer to come."""
-        number, answer = next(self._numbers), asyncio.get_running_loop().create_future()
-        self._call(number, method, message)
-        self._waiting[number] = answer
-        answer.add_done_callback(lambda _: self._waiting.pop(number))
-        return answer
-
-    def _tell(self, method: str, message: msgspec.Struct | None) -> None:
-        """Make a utility call that nobody waits for."""
-        self._call(NO_ANSWER, method, message)
-
-    def _call(self, number: int, method: str, message: msgspec.Struct | None) -> None:
-        arguments = (msgspec.msgpack.encode(message),)
-        self._wire.send(EngineCoreRequestType.UTILITY, (0, number, method, arguments))
 
     def _take(self, frames: list[bytes]) -> None:
         """Take a message in; what can't be read is dropped and told of."""
@@ -270,11 +263,8 @@ class RemoteCore(RefusedCalls):
             # Requests that could not be begun: what is begun comes to the inbox.
             self._order.end(output.request_id for output in outputs.outputs)
             self.outputs.put(outputs, outputs.timestamp)
-        elif (waiting := self._waiting.get(answer.call_id)) and not waiting.done():
-            if answer.failure_message is None:
-                waiting.set_result(answer.result.result)
-            else:
-                waiting.set_exception(RuntimeError(answer.failure_message))
+        else:
+            self._core.take(answer)
 
     def _receive(self, releases: list[Release]) -> None:
         for release in releases:
@@ -288,7 +278,7 @@ class RemoteCore(RefusedCalls):
 
     def _tell_delays(self) -> None:
         delays, self._delays = self._delays, []
-        self._tell(DELAYS, ReleaseDelays(delays))
+        self._core.tell(DELAYS, ReleaseDelays(delays))
 
 
 def _tell_dropped(dropped: DroppedMessages) -> None:

@@ -50,6 +50,11 @@ class TokenOrder:
         self._held: dict[str, list[Chunk]] = {}
         self._since_s: dict[str, float] = {}
 
+    @property
+    def expected(self) -> list[str]:
+        """The requests whose tokens are expected."""
+        return list(self._places)
+
     def begin(self, request_id: str) -> None:
         """Expect a request's tokens."""
         self._places[request_id] = _Place()

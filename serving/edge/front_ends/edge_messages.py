@@ -1,7 +1,7 @@
 """Messages of an edge in a process of its own to the engine core, beside those of vLLM's protocol.
 
 Each is the argument of a utility call of vLLM's, encoded: `ADMIT` and `PLACES` are answered with a `Judgement`, `WARM`
-once the edge may serve, the others not.
+once the edge may serve, the others not. `ADMIT` and `WARM` come again under the same number if no answer does.
 """
 
 from typing import Any, Literal
@@ -16,7 +16,7 @@ from serving.refusals import Refusal
 from serving.types import Count
 
 ADMIT, DELAYS, ENDED = "foreserve_admit", "foreserve_delays", "foreserve_ended"
-INBOX, MISSING, PLACES = "foreserve_inbox", "foreserve_missing", "foreserve_places"
+INBOX, KEPT, MISSING, PLACES = "foreserve_inbox", "foreserve_kept", "foreserve_missing", "foreserve_places"
 PULSE, STOP, UP, WARM = "foreserve_pulse", "foreserve_stop", "foreserve_up", "foreserve_warm"
 CALL = "foreserve-call"
 """The name of the number of a request's call among vLLM's trace headers, which nothing else uses here."""
@@ -86,6 +86,14 @@ class TokenInbox(msgspec.Struct, array_like=True, frozen=True):
     as all of its tokens would be lost with it."""
 
     address: Address
+
+
+class KeptRequests(msgspec.Struct, array_like=True, frozen=True):
+    """The calls and requests of this edge that have not ended here; told with each pulse. What the core has of others
+    has ended, and the message that said so was lost: messages come in their order."""
+
+    calls: list[Count]
+    requests: list[str]
 
 
 class MissingTokens(msgspec.Struct, array_like=True, frozen=True):

@@ -28,6 +28,7 @@ from serving.edge.front_ends.edge_messages import (
     DELAYS,
     ENDED,
     INBOX,
+    KEPT,
     MISSING,
     PLACES,
     PULSE,
@@ -38,6 +39,7 @@ from serving.edge.front_ends.edge_messages import (
     BroughtCall,
     CallEnd,
     Judgement,
+    KeptRequests,
     MissingTokens,
     ReleaseDelays,
     StoppedRequests,
@@ -64,6 +66,8 @@ class OwnEdge(FrontEnd):
         super().__init__(str(path), core, ready)
         self._path = path
         self._calls: dict[int, Call] = {}
+        # Of each call, by the numbers under which it was asked for them.
+        self._judgements: dict[int, dict[int, Judgement]] = {}
         self.warm, self.up = asyncio.Event(), asyncio.Event()
         self._open, self._eager = False, list[int]()
         self._pulse = asyncio.Event()
@@ -76,6 +80,7 @@ class OwnEdge(FrontEnd):
             UP: lambda _: self.up.set(),
             ENDED: lambda told: self._end(msgspec.msgpack.decode(told, type=CallEnd)),
             STOP: lambda told: self._stop(msgspec.msgpack.decode(told, type=StoppedRequests)),
+            KEPT: lambda told: self._end_others(msgspec.msgpack.decode(told, type=KeptRequests)),
             INBOX: lambda told: self._meet_inbox(msgspec.msgpack.decode(told, type=TokenInbox).address),
             MISSING: lambda told: self._give(msgspec.msgpack.decode(told, type=MissingTokens)),
             DELAYS: lambda told: core.deliveries.note_delays(msgspec.msgpack.decode(told, type=ReleaseDelays).late_s),
@@ -127,7 +132,8 @@ class OwnEdge(FrontEnd):
     def answer(self, call_id: int, method: str, arguments: list[Any]) -> UtilityOutput | None:
         """Answer a utility call; None if nobody waits for that."""
         if method in (ADMIT, PLACES):
-            judgement = (self._admit if method == ADMIT else self._turn_away)(arguments[0])
+            told = arguments[0]
+            judgement = self._admit(call_id, told) if method == ADMIT else self._turn_away(told)
             return UtilityOutput(call_id, result=UtilityResult(msgspec.msgpack.encode(judgement)))
         if method == WARM:
             self._eager.append(call_id)
@@ -193,13 +199,17 @@ class OwnEdge(FrontEnd):
         self._calls[brought.number] = call
         return call
 
-    def _admit(self, told: bytes) -> Judgement:
-        """Judge a request of a call, which begins with its first one."""
+    def _admit(self, call_id: int, told: bytes) -> Judgement:
+        """Judge a request of a call, which begins with its first one; return the same judgement to who asks again, as
+        the answer was lost."""
         message = msgspec.msgpack.decode(told, type=AdmissionCall)
         if (call := self._calls.get(message.call.number)) is None:
             call = self._begin(message.call)
             call.needs_model = message.text.model
-        return _context(call).run(self._judge, call, message)
+        judgements = self._judgements.setdefault(message.call.number, {})
+        if call_id not in judgements:
+            judgements[call_id] = _context(call).run(self._judge, call, message)
+        return judgements[call_id]
 
     def _turn_away(self, told: bytes) -> Judgement:
         """Count a call that the edge has refused; return what is to be said to the next one."""
@@ -225,9 +235,17 @@ class OwnEdge(FrontEnd):
         return Judgement(refusal, call.answer, bool(call.recorded))
 
     def _end(self, ended: CallEnd) -> None:
+        self._judgements.pop(ended.call, None)
         if call := self._calls.pop(ended.call, None):
             call.status = ended.status
             _context(call).run(call.end, None)
+
+    def _end_others(self, kept: KeptRequests) -> None:
+        """End all calls and requests but those that the edge still has: of their end a message was lost."""
+        if requests := list(self._server_of.keys() - kept.requests):
+            self._core.cancel(self.left(requests))
+        for number in self._calls.keys() - kept.calls:
+            self._end(CallEnd(number, ""))
 
     def _stop(self, stopped: StoppedRequests) -> None:
         """End requests, once what devices have told the edge alone is counted here."""

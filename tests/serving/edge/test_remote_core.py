@@ -186,8 +186,7 @@ def test_a_request_that_is_aborted_while_it_waits_for_its_admission_is_not_sent(
         async with asyncio.timeout(10):
             await asking
         # The judgement comes all the same.
-        (number,) = core._waiting
-        core._waiting[number].set_result(msgspec.msgpack.encode(Judgement(None, {}, False)))
+        core._core.take(UtilityOutput(1, result=UtilityResult(msgspec.msgpack.encode(Judgement(None, {}, False)))))
         await asyncio.sleep(0.01)
         assert [said[2] for said in wire.said if isinstance(said, tuple)] == [INBOX, ADMIT, STOP]
         assert not any(isinstance(said, EngineCoreRequest) for said in wire.said)
@@ -238,7 +237,7 @@ def test_who_comes_while_the_queue_is_full_is_refused_at_once_and_counted_by_the
         assert (await asyncio.create_task(comes(core)))[1] == sentence
         await asyncio.sleep(0.001)
         assert (await asyncio.create_task(comes(core)))[1] == "" and len(wire.told(PLACES, TurnedAway)) == 2
-        assert not core._waiting
+        assert not core._core._waiting
 
     asyncio.run(play())
 
