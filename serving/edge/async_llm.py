@@ -23,12 +23,10 @@ from serving.call import Call, Headers, current_call, stamp
 from serving.edge import structured_outputs
 from serving.edge.delivery.apart_outputs import ApartOutputs
 from serving.edge.engine_core import EmulatedCore
-from serving.edge.refusals import GivenUp
+from serving.edge.refusals import ENDING, GivenUp
 from serving.edge.request_bounds import check_prompt_logprobs, check_request, most_tokens
 from serving.edge.turn_queue import TurnQueue
 from serving.scenario.scenario import is_bundled
-
-ENDING = "The server is being stopped, and ends this request with it."
 
 
 class EmulatedLLM(AsyncLLM):  # type: ignore[misc]

@@ -12,6 +12,8 @@ from serving.types import FAILED_ON
 # where a limit says exactly when they may.
 SOONEST_S = 1.0
 EXACT = (Reason.REQUESTS, Reason.TOKENS)
+ENDING = "The server is shutting down, and ends this request with it."
+"""What is told to whoever is in flight, or comes, when the server is stopped."""
 
 
 class Overflow(QueueOverflowError):  # type: ignore[misc]
@@ -26,14 +28,16 @@ class Overflow(QueueOverflowError):  # type: ignore[misc]
 
 
 class GivenUp(GracefulHTTPError):  # type: ignore[misc]
-    """Admitted, and failed: 500, or INTERNAL. vLLM's own says "Internal server error" and no more."""
+    """Admitted, and failed: 500, or INTERNAL. vLLM's own says "Internal server error" and no more. What a server that
+    shuts down has not done, another one may do: 503, or UNAVAILABLE."""
 
     def __init__(self, why: int | str | None) -> None:
         """`why`: vLLM's number or sentence, or None. The request itself `is_cause` where the token source failed on it,
         or had no token left to choose."""
         self.is_cause = not isinstance(why, str) or why.startswith(FAILED_ON)
         sentence = why if isinstance(why, str) else "The token source could make no more tokens of this request."
-        super().__init__(sentence, HTTPStatus.INTERNAL_SERVER_ERROR)
+        ends = sentence == ENDING
+        super().__init__(sentence, HTTPStatus.SERVICE_UNAVAILABLE if ends else HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
 class NotEmulated(GracefulHTTPError):  # type: ignore[misc]

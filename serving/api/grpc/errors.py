@@ -14,6 +14,7 @@ from vllm.entrypoints.serve.exception_handling.handlers.validation import clean_
 from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
 from serving.api.grpc.codec import NotFinite, TooMany
+from serving.edge.refusals import ENDING, GivenUp
 
 Code = grpc.StatusCode
 
@@ -91,7 +92,8 @@ def refusal_of(error: Exception) -> StatusRefusal:
         return BadRequest({error.field: "has too many values"}, str(error))
     if isinstance(error, EngineDeadError):
         return StatusRefusal(Code.UNAVAILABLE, "The engine is dead; another server may answer.")
-    if getattr(error, "http_status", None) in NOT_NOW or hasattr(error, "retry_after_s"):
+    is_for_now = getattr(error, "http_status", None) in NOT_NOW and not isinstance(error, GivenUp)
+    if is_for_now or hasattr(error, "retry_after_s"):
         return QueueFull(str(error), getattr(error, "retry_after_s", RETRY_AFTER_S))
     return refusal_told(create_error_response(error).error)
 
@@ -99,8 +101,10 @@ def refusal_of(error: Exception) -> StatusRefusal:
 def refusal_told(info: ErrorInfo) -> StatusRefusal:
     """Return the status for an error that vLLM's server has put into OpenAI's words."""
     code = CODES.get(info.code, Code.INTERNAL)
-    # vLLM's admission control says so by the name of HTTP's 503, which it gives to nothing else.
-    if code is Code.RESOURCE_EXHAUSTED or info.type == "Service Unavailable":
+    # vLLM's admission control says so by the name of HTTP's 503, which it gives to nothing else; a server that shuts
+    # down has it, too.
+    is_full = info.type == "Service Unavailable" and info.message != ENDING
+    if code is Code.RESOURCE_EXHAUSTED or is_full:
         return QueueFull(info.message, RETRY_AFTER_S)
     if code is Code.INVALID_ARGUMENT:
         return BadRequest({info.param or "": info.message}, info.message)

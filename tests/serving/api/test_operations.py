@@ -13,7 +13,7 @@ import httpx
 import pytest
 from smg_grpc_proto import vllm_engine_pb2, vllm_engine_pb2_grpc
 
-from serving.edge.async_llm import ENDING
+from serving.edge.refusals import ENDING
 from serving.process.server_process import ServerProcess, server
 from tests.patience import until
 
@@ -226,5 +226,5 @@ def test_who_waits_during_a_pause_is_told_when_the_server_ends(operated: ServerP
         until(lambda: load(operated) == 2)
         operated.process.send_signal(signal.SIGTERM)
         whole, stream = (each.result() for each in asked)
-    assert whole.status_code == 500 and ENDING in whole.text
+    assert whole.status_code == 503 and ENDING in whole.text
     assert ENDING in stream.text

@@ -2,7 +2,7 @@
 
 import pytest
 
-from serving.edge.refusals import Invalid, Overflow, exception_of
+from serving.edge.refusals import ENDING, GivenUp, Invalid, Overflow, exception_of
 from serving.refusals import OVERLOAD, Reason, Refusal
 
 
@@ -16,3 +16,10 @@ def test_a_reason_alone_says_whether_the_client_may_come_again(reason: Reason) -
         assert str(error) == "No. Try again in 2 s."
     else:
         assert isinstance(error, Invalid) and str(error) == "No."
+
+
+@pytest.mark.parametrize(("why", "status"), [(None, 500), (7, 500), ("It can't go on.", 500), (ENDING, 503)])
+def test_what_a_server_that_shuts_down_has_not_done_another_one_may_do(why: int | str | None, status: int) -> None:
+    error = GivenUp(why)
+    assert error.http_status == status and error.is_cause is not isinstance(why, str)
+    assert str(error) == why or not isinstance(why, str)

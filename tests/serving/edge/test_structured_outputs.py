@@ -10,8 +10,7 @@ import pytest
 from vllm.exceptions import VLLMValidationError
 from vllm.sampling_params import SamplingParams, StructuredOutputsParams
 
-from serving.edge.async_llm import ENDING
-from serving.edge.refusals import GivenUp
+from serving.edge.refusals import ENDING, GivenUp
 from serving.edge.request_bounds import OutOfBounds, check_request
 from serving.edge.structured_outputs import followed, for_small, process
 from serving.types import FAILED_ON

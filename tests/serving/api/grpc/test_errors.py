@@ -8,6 +8,7 @@ import pytest
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 from vllm.entrypoints.serve.engine.protocol import ErrorInfo, ErrorResponse
+from vllm.entrypoints.serve.exception_handling.error_response import create_error_response
 from vllm.exceptions import MaxQueuedTokensError, QueueOverflowError, VLLMValidationError
 from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
@@ -16,6 +17,7 @@ from serving.api.grpc.openai_service import OpenAIServicer
 from serving.api.grpc.parse_errors import ParseErrors
 from serving.api.pb.foreserve.v1 import openai_pb2 as pb
 from serving.api.pb.foreserve.v1 import openai_pb2_grpc
+from serving.edge.refusals import ENDING, GivenUp
 from serving.security.access import Access
 from serving.security.api_keys import digest
 
@@ -78,6 +80,13 @@ def raising(error):
     return create
 
 
+def answering(answer):
+    async def create(request, raw_request):
+        return answer
+
+    return create
+
+
 def telling(event):
     async def create(request, raw_request):
         async def events():
@@ -95,6 +104,14 @@ def test_a_full_queue_tells_when_to_come_back(error, seconds, stream):
     code, _, details = refusal(raising(error), stream=stream)
     assert code is Code.RESOURCE_EXHAUSTED
     assert detail(details, error_details_pb2.RetryInfo).retry_delay.ToMilliseconds() == seconds * 1000
+
+
+@pytest.mark.parametrize("told", [False, True])
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_server_that_shuts_down_is_unavailable_and_says_so(told, stream):
+    error = create_error_response(GivenUp(ENDING))
+    create = raising(GivenUp(ENDING)) if not told else telling(error.model_dump_json()) if stream else answering(error)
+    assert refusal(create, stream=stream)[:2] == (Code.UNAVAILABLE, ENDING)
 
 
 def test_a_queue_that_fills_up_after_admission_is_told_in_the_stream():
@@ -135,10 +152,8 @@ def test_invalid_arguments_name_the_field(error, field):
 
 
 def test_a_response_that_is_an_error():
-    async def create(request, raw_request):
-        return ErrorResponse(error=ErrorInfo(message="no such model", type="NotFoundError", param="model", code=404))
-
-    assert refusal(create)[:2] == (Code.NOT_FOUND, "no such model")
+    error = ErrorInfo(message="no such model", type="NotFoundError", param="model", code=404)
+    assert refusal(answering(ErrorResponse(error=error)))[:2] == (Code.NOT_FOUND, "no such model")
 
 
 @pytest.mark.parametrize(

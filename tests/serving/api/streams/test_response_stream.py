@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from serving.api.streams.response_stream import judge_responses
-from serving.edge.async_llm import ENDING
-from serving.edge.refusals import GivenUp, Invalid
+from serving.edge.refusals import ENDING, GivenUp, Invalid
 
 
 class Serving:

@@ -18,7 +18,7 @@ import pytest
 from smg_grpc_proto import vllm_engine_pb2, vllm_engine_pb2_grpc
 
 from serving.api.pb.foreserve.v1 import openai_pb2, openai_pb2_grpc
-from serving.edge.async_llm import ENDING
+from serving.edge.refusals import ENDING
 from serving.process.server_process import ServerProcess
 from serving.telemetry.step_log import read_step_log
 from tests.patience import until
@@ -223,7 +223,7 @@ def test_ctrl_c_leaves_nothing_but_lines_of_logs_that_are_objects(observed: Obse
         assert process.wait(60) == 0
     # None is taken for a whole answer.
     assert all(any(ENDING in line for line in stream.result()[-3:]) for stream in streams)
-    assert whole.result().status_code == 500 and ENDING in whole.result().text
+    assert whole.result().status_code == 503 and ENDING in whole.result().text
     _, alive = psutil.wait_procs(family, timeout=60)
     assert not alive
     for port in ports(observed.child):
