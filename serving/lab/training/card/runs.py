@@ -1,5 +1,6 @@
 """What a model's card tells of its training: the runs that made it, one after the other."""
 
+from itertools import pairwise
 from typing import Any
 
 from serving.lab.training.losses import DISTINCT, IDLE, IDLENESS, ROUTER_Z
@@ -27,7 +28,7 @@ Auxiliary losses of the routers: balance over many batches together {s["balance"
 batch, a segment or a topic); the sameness of topics {s["same"]:g}, as long as a topic's use is
 less than {DISTINCT:g} bits apart from that of all (in so short a run that doesn't come by itself); {IDLENESS:g} on
 what an expert lacks of {IDLE:.0%} of an even share; z-loss {ROUTER_Z:g}.
-{"".join(map(_went_on, runs[1:]))}
+{"".join(_went_on(*each) for each in pairwise(runs))}
 ![loss](loss.png)
 """
 
@@ -45,11 +46,22 @@ def _asked(settings: dict[str, Any]) -> str:
 anything at all, whose answers take up their words, or say who would know (`corpus/asked.py`)."""
 
 
-def _went_on(run: LoggedRun) -> str:
+def _went_on(before: LoggedRun, run: LoggedRun) -> str:
     """Tell of a run that began with another's weights."""
     s = run.settings
     return f"""
-Then, from those weights (SHA-256 {s["began"][:16]}...) on, {_taken(run)}
-{_asked(s)} The sameness of topics weighs {s["same"]:g}; the learning
-rates rise to {min(s["steps"] / s["fall"], 1.0):.0%} of those above at most, and fall linearly to zero.
+Then, from those weights (SHA-256 {s["began"][:16]}...{_widened(before, run)}) on, {_taken(run)}
+{_asked(s)} Of the segments {s["alone"]:.0%} are one document. The sameness of topics weighs {s["same"]:g};
+the learning rates rise to {min(s["steps"] / s["fall"], 1.0):.0%} of those above at most, and fall linearly to
+zero{_stopped(run)}.
 """
+
+
+def _widened(before: LoggedRun, run: LoggedRun) -> str:
+    sizes = [each.settings["shape"]["head_size"] for each in (before, run)]
+    return f", its heads widened from {sizes[0]} to {sizes[1]}" if sizes[0] != sizes[1] else ""
+
+
+def _stopped(run: LoggedRun) -> str:
+    steps = run.settings["steps"]
+    return f" in {steps:,} steps, of which these are the first" if run.points[-1]["step"] < steps else ""

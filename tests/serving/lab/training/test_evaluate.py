@@ -87,8 +87,9 @@ def test_a_card_names_its_figures_and_shows_answers(tmp_path):
     sums = [SumResult("the table of ten", 40, 39, False)]
     replies = [OrdinaryReply("Why?", "So.", True, False), OrdinaryReply("Who?", "I.", True, True)]
     agents = AgentResult(40, 31, 30, 38, 35)
+    narrower = Settings(shape=ModelShape(head_size=64))
     more = Settings(steps=800, asked=0.5, began="0123456789abcdef" * 4, narrow=False)
-    runs = [LoggedRun(asdict(settings), points) for settings in (Settings(), more)]
+    runs = [LoggedRun(asdict(settings), points) for settings in (narrower, more)]
     text = card(
         Facts(
             runs,
@@ -113,9 +114,10 @@ def test_a_card_names_its_figures_and_shows_answers(tmp_path):
         "31 replies call the right tool",
         "| 1,024 to 2,047 | 0.125 | 4 of 9 |",
         "in BF16.\nThe corpus",
-        "(SHA-256 0123456789abcdef...) on, 1,024 tokens",
+        "(SHA-256 0123456789abcdef..., its heads widened from 64 to 96) on, 1,024 tokens",
         "in single precision.\nOf its documents 50% are questions on\nanything",
         "rise to 10% of those above",
+        "fall linearly to\nzero in 800 steps, of which these are the first.",
     ):
         assert part in text
     draw([points, points], tmp_path / "loss.png")
