@@ -70,7 +70,7 @@ def animal(draw: TextDraw) -> Exchange:
     name, kind, food, home, told = draw.pick(ANIMALS)
     many = plural(name.split(" ", 1)[1])
     if draw.chance(0.25):
-        return _twoplural(draw)
+        return _two_animals(draw)
     facts = {
         f"eats {food}.": (f"What do {many} eat?", f"What does {name} eat?", f"What do {many} live on?"),
         f"lives {home}.": (f"Where do {many} live?", f"Where does {name} live?"),
@@ -91,7 +91,7 @@ def animal(draw: TextDraw) -> Exchange:
     )
 
 
-def _twoplural(draw: TextDraw) -> Exchange:
+def _two_animals(draw: TextDraw) -> Exchange:
     (one, kind, food, home, told), (two, other, diet, place, known) = draw.some(ANIMALS, 2)
     if draw.chance(0.5):
         asked = draw.pick([kind, other])
