@@ -171,13 +171,24 @@ def test_a_choice_that_is_null_is_for_vllm(agent: openai.OpenAI) -> None:
     assert answer.finish_reason == "stop" and not answer.message.tool_calls
 
 
-def test_json_has_what_was_said(agent: openai.OpenAI) -> None:
-    asked = [{"role": "user", "content": "Book a table for 4 people in Paris. Give me JSON with city and people."}]
+def test_json_has_the_numbers_that_were_said_and_some_of_the_names(agent: openai.OpenAI) -> None:
+    """So small a model copies digits; of names that it reads for the first time it gets few."""
     fields = {"city": CITY, "people": NUMBER}
     schema = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
     form = {"type": "json_schema", "json_schema": {"name": "table", "schema": schema}}
-    answer = chat(agent, asked, response_format=form, temperature=0).choices[0].message.content
-    assert json.loads(answer) == {"city": "Paris", "people": 4}
+    asked = {
+        ("Rome", 4): "Book a table for 4 people in Rome. Give me JSON with city and people.",
+        ("Paris", 4): "Book a table for 4 people in Paris. Give me JSON with city and people.",
+        ("Madrid", 6): "I need a table for 6 people in Madrid. Give it as JSON with city and people.",
+        ("Oslo", 3): "Reserve a room in Oslo for 3 people. Answer as JSON.",
+        ("Berlin", 5): "We are 5 people and want to eat in Berlin. Reply with JSON: city, people.",
+    }
+    said = []
+    for words in asked.values():
+        answer = chat(agent, [{"role": "user", "content": words}], response_format=form, temperature=0)
+        said.append(json.loads(answer.choices[0].message.content))
+    assert sum(one["people"] == people for one, (_, people) in zip(said, asked, strict=True)) >= 4
+    assert any(one["city"] == city for one, (city, _) in zip(said, asked, strict=True))
 
 
 def test_an_agent_loops_through_five_turns(agent: openai.OpenAI) -> None:

@@ -18,8 +18,8 @@ OF_ONE = (
 
 
 def lines_of(registry: CollectorRegistry) -> tuple[list[str], list[str]]:
-    """The samples of device 1, and all others."""
-    lines = [line for line in generate_latest(registry).decode().splitlines() if not line.startswith("#")]
+    """The samples of device 1, and all others, in order: families that are worked out have theirs in any."""
+    lines = sorted(line for line in generate_latest(registry).decode().splitlines() if not line.startswith("#"))
     of_one = [line for line in lines if any(label in line for label in OF_ONE)]
     return of_one, [line for line in lines if line not in of_one]
 

@@ -219,7 +219,9 @@ def test_ctrl_c_leaves_nothing_but_lines_of_logs_that_are_objects(observed: Obse
         until(lambda: observed.under_way() == STREAMS + 1)
         # As a terminal does it: to every process of the group.
         for member in (process, *family):
-            member.send_signal(signal.SIGINT)
+            # One of these may have ended by itself, such as what Ray starts to look at the machine.
+            with contextlib.suppress(psutil.NoSuchProcess):
+                member.send_signal(signal.SIGINT)
         assert process.wait(60) == 0
     # None is taken for a whole answer.
     assert all(any(ENDING in line for line in stream.result()[-3:]) for stream in streams)
