@@ -11,8 +11,11 @@ from serving.process.server_process import ServerProcess
 
 CLIENT, EDGE = "client", "edge"
 ACTORS = {
-    **{"ray::TokenSource": "source", "ray::HbXpu": "device", "ray::SchedulerActor": "scheduler"},
-    **{"ray::DeviceModelActor": "device_model", "ray::LpddrActor": "slow_tier"},
+    "ray::TokenSource": "source",
+    "ray::HbXpu": "device",
+    "ray::SchedulerActor": "scheduler",
+    "ray::DeviceModelActor": "device_model",
+    "ray::LpddrActor": "slow_tier",
 }
 PROGRAMS = {"vllm-rs": "front_end"}
 NAMES = {EDGE_PROCESS: "own_edge"}

@@ -255,8 +255,8 @@ class DeviceMetrics:
             self._idled(index, self._now())
 
     def _forget(self, index: int) -> None:
-        levels_of = (self.models, self._sharers, self._windows, self._last, self._idle_since_s, self._stalled_until_s)
-        for known in levels_of:
+        of_devices = (self.models, self._sharers, self._windows, self._last, self._idle_since_s, self._stalled_until_s)
+        for known in of_devices:
             known.pop(index, None)  # type: ignore[attr-defined]
         self._off.discard(index)
         self._paused.discard(index)
