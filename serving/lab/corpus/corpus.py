@@ -42,14 +42,16 @@ HELD_OUT_SHARE = 8  # One in so many questions is never asked in training.
 # How often a topic comes in the stream. Sums need many examples, and daily life has the most to be asked about.
 WEIGHTS = {"legal": 10, "humanities": 10, "cs": 10, "science": 10, "math": 24, "logic": 8, OTHER: 30}
 TOOLS_SHARE, JSON_SHARE, TEXT_SHARE = 0.04, 0.03, 0.06
-# Beside dialogues on anything, which take up words of any question, tools need more examples: with 4 % of the others,
-# a model called `clock` to be told the weather.
-TOOLS_BESIDE_ASKED = 0.15
+# Beside dialogues on anything, tools and JSON need more examples: with 4 % of the others, a model called `clock` to be
+# told the weather, and with 3 % it put cities into JSON that nobody had named.
+TOOLS_BESIDE_ASKED, JSON_BESIDE_ASKED = 0.15, 0.12
+RECALL_SHARE = 0.04  # short chats in which something told is asked for again
 # What the trained model is judged by, which it must not have read word for word.
 JUDGED_QUESTIONS: list[str] = json.loads(Path(__file__).with_name("judged_questions.json").read_text(encoding="utf-8"))
 JUDGED = {question.lower().rstrip(".?") for question in JUDGED_QUESTIONS}
 BEYOND = 0.05  # of a topic's questions, how many the model can't answer
 SHORTEST, LONGEST = 300, 3000  # words of a conversation, about
+SHORT = (20, 150)  # words of one that only asks again
 FOLLOWED, SYSTEM = 0.2, 0.06
 
 
@@ -88,7 +90,7 @@ def documents(seed: int, split: str, asked_share: float = 0.0) -> Iterator[Docum
     """Yield an endless mixed stream of documents: dialogues, chats with tools, answers as JSON, plain texts, and as a
     share of them dialogues on anything that people ask."""
     rng = Random(f"{split}/{seed}")
-    tools = TOOLS_BESIDE_ASKED if asked_share else TOOLS_SHARE
+    tools, objects = (TOOLS_BESIDE_ASKED, JSON_BESIDE_ASKED) if asked_share else (TOOLS_SHARE, JSON_SHARE)
     while True:
         if asked_share and rng.random() < asked_share:
             yield _asked(rng, split)
@@ -98,10 +100,12 @@ def documents(seed: int, split: str, asked_share: float = 0.0) -> Iterator[Docum
         if kind < tools:
             plain = _asked(rng, split) if asked_share and rng.random() < asked_share else dialogue_
             yield tool_chat(draw, plain, on_the_go=asked_share > 0)
-        elif kind < tools + JSON_SHARE:
+        elif kind < tools + objects:
             yield structured(draw)
+        elif kind < tools + objects + RECALL_SHARE:
+            yield conversation(draw, partial(_part, _topic(rng), split), draw.number(*SHORT))
         else:
-            yield plain_text(draw) if kind < tools + JSON_SHARE + TEXT_SHARE else dialogue_
+            yield plain_text(draw) if kind < tools + objects + RECALL_SHARE + TEXT_SHARE else dialogue_
 
 
 def conversations(seed: int, split: str) -> Iterator[Document]:

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from serving.lab.corpus.agents.forms import a_value, form
 from serving.lab.corpus.grammar import capital, plural
 from serving.lab.corpus.knowledge import knowledge
 from serving.lab.corpus.parts import DialogueTurn, Document, TextDraw
@@ -12,13 +13,14 @@ from serving.topics.names import OTHER
 TALK, EVERYDAY = knowledge("other").grammar.rules, knowledge("everyday").grammar.rules
 ASKED = ("Answer as JSON.", "Answer in JSON.", "Give it as JSON.", "Reply with JSON only.", "As JSON, please.")
 SYSTEM = ("Answer in JSON.", "You answer with JSON only.", "Reply with a JSON object.")
+FORM_SHARE = 2 / 3
 JOBS = tuple(job.split(" ", 1)[1] for job in KINDS["job"])
 
 
 def person(draw: TextDraw) -> tuple[str, Any]:
     """Draw facts on a person, told in sentences, and some of them as an object."""
     facts: dict[str, tuple[str, Any]] = {}
-    name, city = draw.pick([*EVERYDAY["first_name"], *TALK["name"]]), draw.pick(TALK["city"])
+    name, city = a_value("name", draw), a_value("city", draw)
     age, job, hobby = draw.number(5, 90), draw.pick(JOBS), draw.pick(EVERYDAY["doing"])
     facts["age"] = (f"is {age} years old", age)
     facts["city"] = (f"lives in {city}", city)
@@ -42,9 +44,9 @@ def person(draw: TextDraw) -> tuple[str, Any]:
 def made_person(draw: TextDraw) -> tuple[str, Any]:
     """Draw an object of given keys that may hold anything that fits."""
     values = {
-        "name": draw.pick(EVERYDAY["first_name"]),
+        "name": a_value("name", draw),
         "age": draw.number(18, 80),
-        "city": draw.pick(TALK["city"]),
+        "city": a_value("city", draw),
         "country": draw.pick(COUNTRIES)[0],
         "people": draw.number(1, 9),
         "hobby": draw.pick(EVERYDAY["doing"]),
@@ -90,7 +92,10 @@ def several(draw: TextDraw) -> tuple[str, Any]:
 
 
 def structured(draw: TextDraw) -> Document:
-    """Draw a dialogue whose answer is JSON."""
+    """Draw a dialogue whose answer is JSON: two in three are copied from a sentence."""
+    if draw.chance(FORM_SHARE):
+        prompt, value = form(draw)
+        return Document(OTHER, (DialogueTurn("user", prompt), DialogueTurn("assistant", json.dumps(value))))
     prompt, value = draw.pick((person, person, made_person, made_person, country, animal, several))(draw)
     turns = []
     if draw.chance(0.2):

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from serving.lab.corpus.agents.forms import a_value
 from serving.lab.corpus.grammar import capital, prose
 from serving.lab.corpus.knowledge import knowledge
 from serving.lab.corpus.parts import DialogueTurn, Document, Exchange, TextDraw
@@ -43,16 +44,12 @@ class Tool:
     missed: str | None  # the rule of what is said where there is no such tool; None: what is said with one
 
 
-def _city(draw: TextDraw) -> str:
-    return draw.pick(TALK["city"]) if draw.chance(0.7) else made_up(draw).split(" ")[0].capitalize()
-
-
-def _name(draw: TextDraw) -> str:
-    return draw.pick([*EVERYDAY["first_name"], *TALK["name"]])
-
-
 def _weather(draw: TextDraw) -> ToolUse:
-    city, degrees, sky = _city(draw), draw.number(-5, 35), draw.pick(["sunny", "cloudy", "rainy", "windy", "clear"])
+    city, degrees, sky = (
+        a_value("city", draw),
+        draw.number(-5, 35),
+        draw.pick(["sunny", "cloudy", "rainy", "windy", "clear"]),
+    )
     asked = draw.pick(
         [
             "What is the weather in {c}?",
@@ -83,7 +80,7 @@ def _add(draw: TextDraw) -> ToolUse:
 
 def _search(draw: TextDraw) -> ToolUse:
     what = draw.pick([draw.pick(EVERYDAY["thing"]), draw.pick(EVERYDAY["doing"]), made_up(draw)])
-    found = f"{what} is liked by many people in {draw.pick(TALK['city'])}."
+    found = f"{what} is liked by many people in {a_value('city', draw)}."
     asked = draw.pick(
         ["Search for {w}.", "Look up {w} for me.", "Find something about {w}.", "What does the web say about {w}?"]
     )
@@ -92,7 +89,7 @@ def _search(draw: TextDraw) -> ToolUse:
 
 def _mail(draw: TextDraw) -> ToolUse:
     who, text = (
-        _name(draw),
+        a_value("name", draw),
         draw.pick(["I am late.", "Call me, please.", "Happy birthday!", "The meeting is on Monday."]),
     )
     asked = draw.pick(['Write to {n}: "{t}"', 'Send {n} the message "{t}"', 'Tell {n}: "{t}"'])
@@ -101,7 +98,7 @@ def _mail(draw: TextDraw) -> ToolUse:
 
 
 def _book(draw: TextDraw) -> ToolUse:
-    place, day, people = _city(draw), draw.pick(TALK["day"]), draw.number(1, 8)
+    place, day, people = a_value("city", draw), draw.pick(TALK["day"]), draw.number(1, 8)
     asked = draw.pick(["Book a room in {c} for {n} people on {d}.", "I need a hotel in {c} on {d} for {n} people."])
     asked = asked.replace("{c}", place).replace("{d}", day).replace("{n}", str(people))
     told = f"A room in {place} for {people} people is booked for {day}."
