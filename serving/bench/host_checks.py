@@ -41,20 +41,32 @@ def host_checks() -> list[HostCheck]:
 def cores() -> int:
     """Return the processors that this process may use, at least one: as many as it may take the time of, where its
     container has a limit (`docker run --cpus`)."""
-    quotas = (int(quota) / int(period) for quota, period in map(str.split, _limits("cpu.max")))
+    quotas = (int(quota) / int(period) for quota, period in (text.split() for _, text in _limits("cpu.max")))
     return max(1, int(min([len(os.sched_getaffinity(0)), *quotas])))
 
 
-def _limits(name: str) -> Iterator[str]:
-    """Yield the limits in a file of this process's control group and of those above it, where there are any (cgroup
-    v2; a container sees its own as the root)."""
+def _limits(name: str) -> Iterator[tuple[Path, str]]:
+    """Yield the limits in a file of this process's control group and of those above it, where there are any, each with
+    its group's folder (cgroup v2; a container sees its own as the root)."""
     with suppress(OSError):
         groups = re.findall("^0::/?(.*)$", OWN_CGROUP.read_text(encoding="utf-8"), re.MULTILINE)
         for folder in {CGROUPS, *(CGROUPS / above for own in groups for above in (own, *Path(own).parents))}:
             with suppress(OSError):
                 text = (folder / name).read_text(encoding="ascii").strip()
                 if not text.startswith("max"):
-                    yield text
+                    yield folder, text
+
+
+def _left(group: Path, limit: int) -> int:
+    """Return the bytes that a control group may still have: all of its limit but what it holds, of which files' pages
+    that nobody has used for long are given back when they are wanted."""
+    with suppress(OSError):
+        held = int((group / "memory.current").read_text(encoding="ascii"))
+        old_pages = re.search(
+            r"^inactive_file (\d+)$", (group / "memory.stat").read_text(encoding="ascii"), re.MULTILINE
+        )
+        return max(0, limit - held + int(old_pages[1] if old_pages else 0))
+    return limit
 
 
 def _modules() -> HostCheck:
@@ -78,7 +90,8 @@ def _busy() -> HostCheck:
 
 
 def _memory() -> HostCheck:
-    free = min([psutil.virtual_memory().available, *map(int, _limits("memory.max"))])
+    left = (_left(group, int(limit)) for group, limit in _limits("memory.max"))
+    free = min([psutil.virtual_memory().available, *left])
     advice = (
         f"A server takes up to {SERVER_BYTES / 1e9:g} GB with its actors: end something, or use a smaller token model."
     )

@@ -95,6 +95,10 @@ def test_a_containers_limits_are_this_machines(monkeypatch: pytest.MonkeyPatch, 
         (limited / "memory.max").write_text(f"{memory}\n")
         assert host_checks.cores() == found and host_checks._cores().ok is (found > 1)
         assert (host_checks._memory().found == "1.0 GB") is (found == 2)
+    (limited / "memory.max").write_text("1000000000\n")
+    (limited / "memory.current").write_text("700000000\n")
+    (limited / "memory.stat").write_text("anon 600000000\nfile 100000000\ninactive_file 100000000\n")
+    assert host_checks._memory().found == "0.4 GB"
 
 
 def test_streams_have_as_many_files_as_the_server_gives_them() -> None:
