@@ -118,7 +118,10 @@ async def build_engine(settings: EdgeSettings, flags: list[str]) -> "EmulatedLLM
     await wire.ready()
     inbox: Inbox[list[Release]] = Inbox(list[Release], path.parent, f"{path.name}-tokens", settings.host)
     arrivals = Arrivals(clock, partial(board.post, settings.place))
-    return EmulatedLLM(config, RemoteCore(wire, inbox, clock, arrivals), renderer)
+    core = RemoteCore(wire, inbox, clock, arrivals)
+    llm = EmulatedLLM(config, core, renderer)
+    core.abort_here = llm.abort_here
+    return llm
 
 
 def _outlive_nobody() -> None:

@@ -73,6 +73,7 @@ class EdgeProcesses:
         joining = self._joined
         joining += [OwnEdge(self._path(index), core, ready) for index in range(self._prepared.scenario.edges)]
         for edge in joining:
+            edge.others = [other for other in joining if other is not edge]
             await self._stack.enter_async_context(in_background(edge.run()))
         for index, (kept, edge) in enumerate(zip(self._kept, joining, strict=True)):
             watch(KeptPart(f"edge {index}", kept, edge.lives))

@@ -60,6 +60,13 @@ class EmulatedLLM(AsyncLLM):  # type: ignore[misc]
         """Abort requests as `AsyncLLM` does, and count them as aborted; the output handler's own aborts are stop
         strings."""
         ids = (request_id,) if isinstance(request_id, str) else as_list(request_id)
+        here = self.output_processor.external_req_ids
+        if not internal and (elsewhere := [id for id in ids if id not in here]):
+            self.engine_core.abort_elsewhere(elsewhere)
+        self.abort_here(ids, internal)
+
+    def abort_here(self, ids: Iterable[str], internal: bool = False) -> None:
+        """Abort those of some requests that this front end has."""
         self.engine_core.cancel(self.output_processor.abort_requests(ids, internal))
 
     async def fail_all(self) -> None:

@@ -4,6 +4,7 @@ devices, from which most tokens come straight."""
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from functools import partial
 from itertools import count
 from types import SimpleNamespace
@@ -23,6 +24,7 @@ from serving.edge.delivery.output_queue import OutputQueue
 from serving.edge.delivery.token_order import TokenOrder
 from serving.edge.front_ends.core_calls import CoreCalls
 from serving.edge.front_ends.edge_messages import (
+    ABORT,
     ADMIT,
     CALL,
     DELAYS,
@@ -30,11 +32,13 @@ from serving.edge.front_ends.edge_messages import (
     INBOX,
     KEPT,
     MISSING,
+    NO_ANSWER,
     PLACES,
     PULSE,
     STOP,
     UP,
     WARM,
+    Abortion,
     AdmissionCall,
     BroughtCall,
     CallEnd,
@@ -82,6 +86,8 @@ class RemoteCore(RefusedCalls):
         # joins gets one that another has had.
         self.devices = SimpleNamespace(nodes=(LAST_DEVICE,))
         self.resources, self.unsent = SimpleNamespace(engine_dead=False), UnsentRequests()
+        self.abort_here: Callable[[list[str]], None] = lambda ids: None
+        """Ends those of this edge's requests that a client has aborted at another one, by the ids that it gave them."""
         self._wire = wire
         self.outputs = OutputQueue(self._note_delay)
         self._core, self._decoder = CoreCalls(wire), MsgpackDecoder(EngineCoreOutputs)
@@ -240,6 +246,10 @@ class RemoteCore(RefusedCalls):
         self.unsent.abort(request_ids)
         self._end(request_ids, "cancel")
 
+    def abort_elsewhere(self, ids: list[str]) -> None:
+        """Have other edges end those of their requests that a client has aborted here, by the ids that it gave them."""
+        self._core.tell(ABORT, Abortion(ids))
+
     def _end(self, request_ids: list[str], how: Literal["stop", "give_up", "cancel"]) -> None:
         if request_ids:
             self._core.tell(STOP, StoppedRequests(request_ids, how, self._order.end(request_ids)))
@@ -263,6 +273,8 @@ class RemoteCore(RefusedCalls):
             # Requests that could not be begun: what is begun comes to the inbox.
             self._order.end(output.request_id for output in outputs.outputs)
             self.outputs.put(outputs, outputs.timestamp)
+        elif answer.call_id == NO_ANSWER:
+            self.abort_here(msgspec.msgpack.decode(answer.result.result, type=Abortion).ids)
         else:
             self._core.take(answer)
 

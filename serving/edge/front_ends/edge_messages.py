@@ -15,13 +15,13 @@ from serving.edge.text_choice import TextNeeds
 from serving.refusals import Refusal
 from serving.types import Count
 
-ADMIT, DELAYS, ENDED = "foreserve_admit", "foreserve_delays", "foreserve_ended"
+ABORT, ADMIT, DELAYS, ENDED = "foreserve_abort", "foreserve_admit", "foreserve_delays", "foreserve_ended"
 INBOX, KEPT, MISSING, PLACES = "foreserve_inbox", "foreserve_kept", "foreserve_missing", "foreserve_places"
 PULSE, STOP, UP, WARM = "foreserve_pulse", "foreserve_stop", "foreserve_up", "foreserve_warm"
 CALL = "foreserve-call"
 """The name of the number of a request's call among vLLM's trace headers, which nothing else uses here."""
 NO_ANSWER = 0
-"""The id of a utility call that nobody waits for."""
+"""The id of a utility call that nobody waits for; as that of an answer, of an `Abortion` that the core passes on."""
 
 
 class BroughtCall(msgspec.Struct, array_like=True, frozen=True):
@@ -94,6 +94,13 @@ class KeptRequests(msgspec.Struct, array_like=True, frozen=True):
 
     calls: list[Count]
     requests: list[str]
+
+
+class Abortion(msgspec.Struct, array_like=True, frozen=True):
+    """A client has aborted requests, by the ids that it has given them, and the edge that was told has none of them:
+    each of the others is to end those that it has."""
+
+    ids: list[str]
 
 
 class MissingTokens(msgspec.Struct, array_like=True, frozen=True):

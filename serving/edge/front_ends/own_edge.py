@@ -5,7 +5,7 @@ import asyncio
 import contextvars
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from serving.cluster.streams.sockets import Address
 from serving.cluster.streams.stream import Sender
 from serving.edge.engine_core import EmulatedCore
 from serving.edge.front_ends.edge_messages import (
+    ABORT,
     ADMIT,
     CALL,
     DELAYS,
@@ -30,6 +31,7 @@ from serving.edge.front_ends.edge_messages import (
     INBOX,
     KEPT,
     MISSING,
+    NO_ANSWER,
     PLACES,
     PULSE,
     STOP,
@@ -65,6 +67,8 @@ class OwnEdge(FrontEnd):
         """`ready`: what it is told of its engine."""
         super().__init__(str(path), core, ready)
         self._path = path
+        self.others: Sequence[OwnEdge] = ()
+        """The edges beside this one."""
         self._calls: dict[int, Call] = {}
         # Of each call, by the numbers under which it was asked for them.
         self._judgements: dict[int, dict[int, Judgement]] = {}
@@ -79,6 +83,7 @@ class OwnEdge(FrontEnd):
             PULSE: lambda _: self._pulse.set(),
             UP: lambda _: self.up.set(),
             ENDED: lambda told: self._end(msgspec.msgpack.decode(told, type=CallEnd)),
+            ABORT: self._pass_on,
             STOP: lambda told: self._stop(msgspec.msgpack.decode(told, type=StoppedRequests)),
             KEPT: lambda told: self._end_others(msgspec.msgpack.decode(told, type=KeptRequests)),
             INBOX: lambda told: self._meet_inbox(msgspec.msgpack.decode(told, type=TokenInbox).address),
@@ -112,6 +117,13 @@ class OwnEdge(FrontEnd):
             for server in self._servers:
                 server.send(EngineCoreOutputs(utility_output=UtilityOutput(call_id, result=UtilityResult(b""))))
         self._eager.clear()
+
+    def _pass_on(self, abortion: bytes) -> None:
+        """Tell the other edges of requests that were aborted here, and are none of this one's."""
+        told = EngineCoreOutputs(utility_output=UtilityOutput(NO_ANSWER, result=UtilityResult(abortion)))
+        for edge in self.others:
+            for server in edge._servers:
+                server.send(told)
 
     def part(self) -> None:
         """Drop all that is left of an edge that has ended."""

@@ -76,6 +76,9 @@ class UtilityCalls(RefusedCalls):
         """End every request as aborted; their clients get what they have so far."""
         raise NotImplementedError
 
+    def abort_elsewhere(self, ids: list[str]) -> None:
+        """Leave aborted requests that its own front end does not have: no other takes its clients' calls."""
+
     def end_operations(self) -> None:
         """Let go of what the calls below have opened or closed."""
         self.gate.open()

@@ -7,6 +7,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import grpc
@@ -84,6 +85,28 @@ def test_each_gives_the_same_text_and_all_of_them_are_counted(edges: ServerProce
     assert len(texts) == 1
     assert counted(edges, "vllm:request_success_total") == before + CONNECTIONS
     assert counted(edges, "foreserve_delivery_delay_seconds_count") > 0
+
+
+def test_whoever_aborts_a_request_need_not_know_at_which_edge_it_is(edges: ServerProcess) -> None:
+    """Each channel has a connection of its own, to either of two edges."""
+    target, options = edges.grpc_url.removeprefix("grpc://"), [("grpc.use_local_subchannel_pool", 1)]
+    tokens = vllm_engine_pb2.TokenizedInput(original_text="Hi", input_ids=[5, 6, 7])
+    params = vllm_engine_pb2.SamplingParams(max_tokens=3000, ignore_eos=True)
+
+    def ask(vllm: vllm_engine_pb2_grpc.VllmEngineStub, id: str) -> str:
+        asked = vllm_engine_pb2.GenerateRequest(request_id=id, tokenized=tokens, sampling_params=params)
+        return str([answer.complete.finish_reason for answer in vllm.Generate(asked, timeout=60)][-1])
+
+    with contextlib.ExitStack() as stack:
+        channels = [stack.enter_context(grpc.insecure_channel(target, options)) for _ in range(CONNECTIONS)]
+        asking, *aborting = map(vllm_engine_pb2_grpc.VllmEngineStub, channels)
+        pool = stack.enter_context(ThreadPoolExecutor(CONNECTIONS))
+        ends = [pool.submit(ask, asking, f"request {index}") for index in range(len(aborting))]
+        wait_until(lambda: counted(edges, "vllm:num_requests_running") == len(aborting))
+        for index, vllm in enumerate(aborting):
+            vllm.Abort(vllm_engine_pb2.AbortRequest(request_ids=[f"request {index}", "nobody's"]))
+        assert [end.result(5.0) for end in ends] == ["abort"] * len(aborting)
+    wait_until(lambda: counted(edges, "vllm:num_requests_running") == 0)
 
 
 def test_refusals_come_with_a_status_before_a_stream_begins(edges: ServerProcess) -> None:
