@@ -1,5 +1,6 @@
 """Compare: each variant against a baseline, under the same requests, at each place on the axes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, isnan, nan
 from typing import Any, Self
@@ -11,6 +12,8 @@ from serving.study.study import Finding, Study
 from serving.study.summary import Row
 from serving.toml_table import TomlTable
 
+BASE = " /base"
+"""The end of the name of a figure as a multiple of the baseline's."""
 FIGURES = (
     *("ttft_mean_s", "ttft_p99_s", "tpot_mean_s", "tpot_p99_s", "attainment", "goodput_per_s", "tokens_per_s"),
     *("j_per_token", "hit_rate"),
@@ -43,7 +46,7 @@ class Compare(EveryPoint):
             base = groups.get(_place(settings | {VARIANT: self.baseline}))
             pairs = _same_seeds(group, base or [])
             if pairs:
-                rows.append(row_of(settings, **_against(pairs)))
+                rows.append(row_of(settings, **_against(pairs, study.asked_figures)))
         return rows
 
 
@@ -57,15 +60,23 @@ def _same_seeds(group: list[Finding], base: list[Finding]) -> list[tuple[Finding
     return [(finding, of_base[finding.point.seed]) for finding in group if finding.point.seed in of_base]
 
 
-def _against(pairs: list[tuple[Finding, Finding]]) -> Row:
+def figures_of(rows: Sequence[Row]) -> list[str]:
+    """Return the figures by which any of these answers sets a variant beside the baseline."""
+    return list(dict.fromkeys(name.removesuffix(BASE) for row in rows for name in row if name.endswith(BASE)))
+
+
+def _against(pairs: list[tuple[Finding, Finding]], asked: Sequence[str]) -> Row:
+    """Return the usual figures and those that are `asked`, as far as all runs have them: what a token costs, one that
+    serves nobody does not have."""
     row: Row = {}
     group, base = [one for one, _ in pairs], [other for _, other in pairs]
-    for name in FIGURES:
+    asked = [name for name in asked if all(name in finding.row for finding in (*group, *base))]
+    for name in dict.fromkeys((*FIGURES, *asked)):
         row[name] = pooled(group, name)
-        row[f"{name} /base"] = _ratio(group, base, name)
+        row[f"{name}{BASE}"] = _ratio(group, base, name)
         ratios = [ratio for one, other in pairs if not isnan(ratio := _ratio([one], [other], name))]
         if len(pairs) > 1 and ratios:
-            row[f"{name} /base least"], row[f"{name} /base most"] = min(ratios), max(ratios)
+            row[f"{name}{BASE} least"], row[f"{name}{BASE} most"] = min(ratios), max(ratios)
     return row
 
 

@@ -17,7 +17,7 @@ from serving.study.summary import SEEDS, Row
 
 OFFERED, SERVED = "offered_per_s", "served_per_s"
 # Of a comparison, the first of these that every run has more than nothing of.
-TOLD = ("goodput_per_s", "ttft_p99_s", "tpot_p99_s", "j_per_token")
+TOLD = ("goodput_per_s", "ttft_p99_s", "tpot_p99_s", "j_per_token", "cost_per_million_tokens")
 ALIKE = 0.005
 
 
@@ -224,7 +224,7 @@ def _compare(results: Results, rows: list[Row]) -> str:
 
 def _spans(rows: list[Row]) -> str:
     """Return how many times the baseline's the figures are, over all places on the axes."""
-    known = [name for name in TOLD if all(0 < row[f"{name} /base"] < float("inf") for row in rows)]
+    known = [name for name in TOLD if all(0 < row.get(f"{name} /base", 0.0) < float("inf") for row in rows)]
     return listed(f"{_span([row[f'{name} /base'] for row in rows])} {words(name)}" for name in known)
 
 

@@ -145,3 +145,22 @@ def test_an_open_loop_has_no_users_and_a_silent_run_no_tokens() -> None:
 def test_prices_are_told_to_the_last_digit() -> None:
     told = str(Cost("JPY", 1_234_567.0, {"elmoe3d-8gb": 2_345_678.5}, 3.0, 0.0, 0.0))
     assert told == "Costs are in JPY: 1,234,567 for a node, 2,345,678.5 for each elmoe3d-8gb over 3 years."
+
+
+def test_a_comparison_has_what_it_costs_and_the_percentiles_that_are_asked(tmp_path: Path) -> None:
+    text = STUDY.format(question="compare", more='variants.small.mode = "fixed-ar"\nvariants.large.mode = "fixed-sd"')
+    text = text.replace("slo = { ttft_ms = 3000 }", "slo = { e2e_p75_ms = 30000 }").replace(', "elmoe3d-8gb"]', "]")
+    (tmp_path / "study.toml").write_text(text.replace(", elmoe3d-8gb = 90000", ""))
+    results = run_study(load_study(tmp_path / "study.toml"), tmp_path / "out")
+    one, other = results.answer_rows
+    for name in ("cost_per_million_tokens", "cost_per_user_month", "e2e_p75_s"):
+        base, mine = (results.points.set_index("variant")[name][variant] for variant in ("small", "large"))
+        assert (one[name], other[name]) == pytest.approx((base, mine))
+        assert other[f"{name} /base"] == pytest.approx(mine / base)
+    console = Console(file=io.StringIO(), width=250)
+    show(results, console)
+    told = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "times the cost of a million tokens" in told
+    assert all(head in told for head in ("cost/Mtok", "/user/month", "E2E p75"))
+    page = results.report.read_text()
+    assert page.count("cost of a user a month") > 1 and page.count("E2E p75") > 1

@@ -2,11 +2,11 @@
 
 from functools import cached_property
 from html import escape
-from math import isfinite
+from math import isfinite, nan
 from typing import Any
 
 from serving.study.point import VARIANT
-from serving.study.questions.compare import FIGURES, Compare, is_comparable
+from serving.study.questions.compare import Compare, figures_of, is_comparable
 from serving.study.report.answers import AnswerView
 from serving.study.report.answers.ratios import place, ratios_picture, settings_of
 from serving.study.report.combinations import Combination
@@ -62,20 +62,20 @@ class CompareAnswerView(AnswerView):
 
     def _table(self, rows: list[Row]) -> str:
         names = list(settings_of(rows[0]))
-        scales = {name: scale(name, [row[name] for row in rows]) for name in FIGURES}
+        scales = {name: scale(name, [row.get(name) for row in rows]) for name in figures_of(rows)}
         heads = [escape(name) for name in names]
         heads += [f"{escape(words(name))} <small>{of.unit}</small>" for name, of in scales.items()]
         head, caveats = column("caveats", [row["caveats"] for row in self.results.told_rows])
         cells = [
             [f"<td>{escape(setting('', row[name]))}</td>" for name in names]
-            + [f"<td class=n>{of.number(row[name])}{self._ratio(row, name)}</td>" for name, of in scales.items()]
+            + [f"<td class=n>{of.number(row.get(name))}{self._ratio(row, name)}</td>" for name, of in scales.items()]
             + [remark]
             for row, remark in zip(rows, caveats, strict=True)
         ]
         return table([*heads, head], cells)
 
     def _ratio(self, row: Row, name: str) -> str:
-        if row[VARIANT] == self._baseline or not isfinite(row[f"{name} /base"]):
+        if row[VARIANT] == self._baseline or not isfinite(row.get(f"{name} /base", nan)):
             return ""
         least, most = (row.get(f"{name} /base {end}") for end in ("least", "most"))
         seeds = "" if least is None or most is None else f"<br><small>{times(least)} to {times(most)}</small>"

@@ -7,12 +7,12 @@ from matplotlib.figure import Figure
 
 from serving.presentation.picture import DIM
 from serving.study.point import VARIANT
-from serving.study.questions.compare import FIGURES
+from serving.study.questions.compare import figures_of
 from serving.study.report.combinations import LOOKS, PlotStyle
 from serving.study.report.markup import Picture
 from serving.study.report.svg import by_factors, drawn, handle, wide
 from serving.study.report.units import less_is_better, setting, words
-from serving.study.summary import Row
+from serving.study.summary import Row, is_figure
 
 MOST_PLACES = 4
 APART = 0.6
@@ -30,7 +30,7 @@ def ratios_picture(rows: list[Row], baseline: str, variants: list[str], seeds: b
             places.setdefault(place(settings_of(row)), []).append(row)
     shown = list(places.values())[:MOST_PLACES]
     # What is 0 with the baseline can't be compared.
-    figures = [name for name in FIGURES if all(0 < each < inf for row in rows for each in _ratios(row, name))]
+    figures = [name for name in figures_of(rows) if all(_is_comparable(_ratios(row, name)) for row in rows)]
     title = f"How many times that of {baseline}"
     left = f" The first {len(shown)} of {len(places)} places on the axes." if len(places) > len(shown) else ""
     spans = " A line spans what lies between seeds." if seeds else ""
@@ -45,7 +45,7 @@ def ratios_picture(rows: list[Row], baseline: str, variants: list[str], seeds: b
 
 def settings_of(row: Row) -> Row:
     """Return an answer's settings, without its figures."""
-    return {name: value for name, value in row.items() if name.partition(" ")[0] not in FIGURES}
+    return {name: value for name, value in row.items() if not is_figure(name.partition(" ")[0])}
 
 
 def place(settings: Row) -> str:
@@ -56,6 +56,10 @@ def place(settings: Row) -> str:
 def _ratios(row: Row, name: str) -> list[float]:
     """Return a figure's ratio; with several seeds also the least and the most."""
     return [row[key] for end in ("", " least", " most") if (key := f"{name} /base{end}") in row]
+
+
+def _is_comparable(ratios: list[float]) -> bool:
+    return bool(ratios) and all(0 < each < inf for each in ratios)
 
 
 def _draw(canvas: Figure, places: list[list[Row]], figures: list[str], looks: dict[str, PlotStyle]) -> None:
