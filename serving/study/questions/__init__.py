@@ -8,12 +8,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from serving.study.axes import Settings, combinations
+from serving.study.measures.percentiles import METRICS
 from serving.study.measures.targets import Targets
 from serving.study.point import SEED, VARIANT, Point
 from serving.study.point_factory import points_of
 from serving.study.study import Finding, Inquiry, Study
 from serving.study.summary import Row
 from serving.toml_table import TomlTable
+
+OF_TOKENS = ("j_per_token", "step_j_per_token", "batch_mean", "sd_share", "hit_rate", "accepted_share", "cached_share")
+"""Figures of what tokens take, and of the steps that give them."""
 
 
 class EveryPoint:
@@ -79,10 +83,20 @@ def _beside_seed(finding: Finding) -> Settings:
 
 
 def pooled(findings: list[Finding], name: str) -> float:
-    """Return the mean of figure `name` over seeds, weighted by the number of judged requests."""
+    """Return the mean of figure `name` over seeds, weighted by the number of judged requests: of what only those have
+    who are served, over the seeds with which anybody is, if there is one."""
+    findings = [finding for finding in findings if has_figure(finding.row, name)] or findings
     weights = [finding.row["judged"] or 1 for finding in findings]
     total: float = sum(finding.row[name] * weight for finding, weight in zip(findings, weights, strict=True))
     return total / sum(weights)
+
+
+def has_figure(row: Row, name: str) -> bool:
+    """Tell whether a run has a figure: where nobody is served, latencies and what is counted by token or by step say 0,
+    as there are none."""
+    if name.partition("_")[0] in METRICS and name.endswith("_s"):
+        return bool(row.get("refused_share", 0.0) < 1)
+    return name not in OF_TOKENS or bool(row.get("tokens_per_s", 1.0) > 0)
 
 
 def closeness(findings: list[Finding], needs: Mapping[str, float]) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 from serving.simulation.seed_noise import BySeed, Gap, gap_between, percent, ranking
 from serving.study.axes import LOAD, Settings
 from serving.study.point import SEED
-from serving.study.questions import by_settings, closeness, pooled, with_all_seeds
+from serving.study.questions import by_settings, closeness, has_figure, pooled, with_all_seeds
 from serving.study.questions.capacity import Capacity, held_by_seed, held_figure, is_beyond, is_short
 from serving.study.questions.search import Search
 from serving.study.questions.sweep import BEST, Sweep
@@ -129,4 +129,4 @@ def gap_of(one: Sequence[Finding], other: Sequence[Finding], figure: str, sign: 
 
 
 def _by_seed(findings: Sequence[Finding], figure: str) -> BySeed:
-    return {finding.point.names.get(SEED): finding.row[figure] for finding in findings}
+    return {each.point.names.get(SEED): each.row[figure] for each in findings if has_figure(each.row, figure)}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from serving.study.point import NOBODY
 from serving.study.questions.capacity import is_short
 from serving.study.questions.compare import is_comparable
-from serving.study.questions.lead import leads
+from serving.study.questions.lead import gap_of, leads
 from serving.study.spec import load_study
 from serving.study.study import Finding, Inquiry, Study
 from serving.study.summary import COLUMNS, Row
@@ -339,6 +339,19 @@ def test_compare_has_no_ratio_of_nothing_to_nothing(tmp_path: Path) -> None:
     assert isnan(other["hit_rate /base"]) and "hit_rate /base least" not in other
     _, other = asked.question.answers(asked, [], [each for each in findings if each.point.seed == 1])
     assert all(isnan(other[name]) for name in other if name.endswith("/base"))
+
+
+def test_a_seed_with_which_nobody_is_served_makes_nothing_faster(tmp_path: Path) -> None:
+    """Its latencies, joules a token and hits say 0, as there are none: no part of a mean; what is served is one."""
+    asked = study(tmp_path, 'question = "compare"\nseeds = [1, 2]\nvariants.a.tau = 2\nvariants.b.tau = 3\n')
+    nobody = dict.fromkeys(COLUMNS, 0.0) | {"judged": 100, "refused": 100, "refused_share": 1.0}
+    findings: list[Finding] = []
+    for inquiry in asked.question.inquiries(asked):
+        findings += ask(inquiry, lambda at: nobody if (at["variant"], at["seed"]) == ("b", 1) else row())[1]
+    _, other = asked.question.answers(asked, [], findings)
+    assert [other[f"{name} /base"] for name in ("ttft_mean_s", "tpot_p99_s", "j_per_token", "hit_rate")] == [1] * 4
+    assert [other[f"{name} /base"] for name in ("attainment", "goodput_per_s", "tokens_per_s")] == [0.5] * 3
+    assert gap_of(findings[:2], findings[2:], "j_per_token", 1).lead == 0
 
 
 def test_sweep_names_the_best_of_those_that_keep_their_targets(tmp_path: Path) -> None:
