@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from serving.usage_error import UsageError
+from serving.usage_error import CommandFailed, UsageError
 
 
 def make_folder(option: str, folder: Path) -> None:
@@ -34,6 +34,17 @@ def write_text(option: str, file: Path, text: str) -> None:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{option}: {file} cannot be written: {error.strerror}.") from error
+
+
+@contextlib.contextmanager
+def writing(place: Path, kept: str) -> Iterator[None]:
+    """Have what fails to be written at a place, or in the folder there, told in a sentence, and after it what is `kept`
+    all the same. Raise CommandFailed."""
+    try:
+        yield
+    except OSError as error:
+        what = f"{error.filename or place} cannot be written: {error.strerror or error}."
+        raise CommandFailed(f"{what} {kept}") from error
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from serving.process.output_folder import writing
 from serving.study.point import Point
 from serving.study.point_outcome import PointOutcome, outcome_of
 from serving.study.report import write_report
@@ -78,7 +79,7 @@ def run_study(
 
     With `until_interrupted`, Ctrl-C ends it with what is done, and not with KeyboardInterrupt.
 
-    Raise UsageError if the folder can't be made.
+    Raise UsageError if the folder can't be made, and CommandFailed if what comes of it can't be written there.
     """
     store = Store(Path(out), study)
     if fresh:
@@ -93,8 +94,9 @@ def run_study(
             raise
         complete = False
     found = study.question.answers(study, runner.answers, runner.findings)
-    results = Results.write(study, store, found, runner.findings, complete)
-    write_report(results)
+    with writing(store.folder, f"The points are kept in {store.folder}: the same study goes on from there."):
+        results = Results.write(study, store, found, runner.findings, complete)
+        write_report(results)
     return results
 
 

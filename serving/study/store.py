@@ -8,7 +8,6 @@ it was; tables and the report are made of those at the end.
 """
 
 import json
-import os
 import platform
 from collections.abc import Iterable, Iterator
 from importlib.metadata import version
@@ -21,7 +20,7 @@ import pyarrow.parquet as pq
 
 from serving.presentation.csv_rows import write_csv
 from serving.presentation.json_text import json_text
-from serving.process.output_folder import make_folder
+from serving.process.output_folder import draft_of, make_folder, write_text, writing
 from serving.scenario.listen_options import KEYS
 from serving.security.key_names import hidden, key_places
 from serving.study.axes import Settings, as_toml
@@ -34,7 +33,6 @@ from serving.study.run import Run, pack, unpack
 from serving.study.study import Finding, Study
 from serving.study.summary import Row
 from serving.study.tables import table
-from serving.usage_error import CommandFailed
 
 # Of a run in which nothing was done too.
 BINS = pa.schema([(name, pa.float64()) for name in ("start_s", "width_s", *BIN_COLUMNS)])
@@ -46,13 +44,13 @@ class Store:
     """The folder of one study."""
 
     def __init__(self, folder: Path, study: Study) -> None:
-        """Make the folder. Raise UsageError if that fails."""
+        """Make the folder, and say in it what is asked. Raise UsageError if that fails."""
         for each in (folder, folder / "points"):
             make_folder("--out", each)
         self.folder = folder
         self._other_code = _other_code_of(folder / ABOUT)
-        (folder / "study.toml").write_text(study.text, encoding="utf-8")
-        (folder / ABOUT).write_text(json_text(about(study), indent=1), encoding="utf-8")
+        write_text("--out", folder / "study.toml", study.text)
+        write_text("--out", folder / ABOUT, json_text(about(study), indent=1))
 
     def get(self, key: str) -> Run | None:
         """Return the run of a point that was made before; None if it was not, or not to the end."""
@@ -67,19 +65,15 @@ class Store:
 
     def forget(self) -> None:
         """Keep none of the points."""
-        for path in (*self.folder.glob("points/*.msgpack"), *self.folder.glob("points/*.part")):
+        for path in (*self.folder.glob("points/*.msgpack"), *self.folder.glob("points/.*.msgpack.*")):
             path.unlink()
 
     def put(self, key: str, run: Run) -> None:
         """Keep a point: the whole of it, or (if this is killed now) none. Raise CommandFailed if the disk is full."""
         path = self._path(key)
-        unfinished = path.with_suffix(".part")
-        try:
-            unfinished.write_bytes(pack(run))
-            os.replace(unfinished, path)
-        except OSError as error:
-            what = f"{path} cannot be written: {error.strerror}. The points before it are kept."
-            raise CommandFailed(what) from error
+        # Under a name of this process, as another one may run the same study.
+        with writing(path, "The points before it are kept."), draft_of(path) as file:
+            file.write(pack(run))
 
     def write_tables(self, findings: list[Finding], answers: list[Row]) -> list[Path]:
         """Write all tables, the answers as they are told; return their paths."""

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from serving.presentation.csv_rows import write_csv
 from serving.presentation.table import Table
+from serving.process.output_folder import writing
 from serving.study.caveats import caveats
 from serving.study.report.units import Scale, scale, share
 from serving.study.results import Results
@@ -59,11 +60,13 @@ def show(found: Comparison, console: Console) -> None:
 
 
 def write(found: Comparison, folder: Path) -> Path | None:
-    """Write a table and a picture into a folder; return the picture's path, or None if no hardware could be run."""
+    """Write a table and a picture into a folder; return the picture's path, or None if no hardware could be run. Raise
+    CommandFailed if that fails."""
     if not found.hardware:
         return None
-    write_csv([each.csv_row for each in found.hardware], folder / "comparison.csv")
-    [picture] = write_picture(found.hardware, found.title, folder)
+    with writing(folder, f"The study's own report and tables lie in {folder}."):
+        write_csv([each.csv_row for each in found.hardware], folder / "comparison.csv")
+        [picture] = write_picture(found.hardware, found.title, folder)
     return picture
 
 
