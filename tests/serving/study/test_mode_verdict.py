@@ -141,3 +141,32 @@ def test_where_each_mode_holds_all_that_may_be_tried_nothing_is_said(tmp_path: P
     assert of_users(tmp_path, users, beyond=tuple(users)) == ""
     one = of_users(tmp_path, {**users, ("elmoe3d-4gb", "fixed-ar"): 4}, beyond=(("elmoe3d-4gb", "fixed-sd"),))
     assert "is worth it" in one
+
+
+@pytest.mark.parametrize(
+    ("with_tau", "said"),
+    [
+        (
+            (1.6, 1.2, 0.7),
+            "3 seeds cannot tell whether speculating is worth it (tau: 1.17 times the goodput of fixed-ar, as many "
+            "joules a token; seeds vary by up to 86 %).",
+        ),
+        (
+            (1.21, 1.2, 1.19),
+            "Speculating is worth it (tau: 1.20 times the goodput of fixed-ar, as many joules a token).",
+        ),
+        ((0.9, 0.9, 0.9), "Speculating is not (fixed-ar; tau 0.90 times its goodput)."),
+    ],
+)
+def test_a_lead_that_seeds_may_have_made_makes_no_mode_worth_it(
+    tmp_path: Path, with_tau: tuple[float, ...], said: str
+) -> None:
+    text = SWEEP.format(targets="slo = { ttft_ms = 9, share = 0.9 }\nseeds = [0, 1, 2]").replace("load = [1, 2], ", "")
+    asked = study(tmp_path, text)
+    findings = []
+    for settings in settings_of(asked):
+        for point in points_of(asked, settings):
+            value = with_tau[point.seed or 0] if point.scenario.mode == "tau" else 1.0
+            row = {"goodput_per_s": value, "e2e_mean_s": 1 / value, "j_per_token": 0.5, "judged": 9}
+            findings.append(Finding(point, row))
+    assert mode_verdict(Results(asked, tmp_path, [], findings)) == said
