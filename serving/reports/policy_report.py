@@ -59,7 +59,11 @@ def _parts(results: dict[str, Any], command: str, picture: str = "") -> Iterator
     yield from ("# What each policy does", "")
     seeds = f" with each of {count} seeds, and means of these" if (count := len(results["seeds"])) > 1 else ""
     yield f"`{command}`: {results['requests']} requests of all topics and SLO classes{seeds}."
-    yield from ("Times are emulated; TPOT and TTFT are means over requests, hits and modes those of decode steps.", "")
+    yield from (
+        "Times are emulated; TPOT and TTFT are means over requests, hits and modes those of decode steps, joules those "
+        "of steps, without what an idle device draws.",
+        "",
+    )
     for kind, rows in groupby(results["runs"], key=lambda row: row["kind"]):
         yield from (f"## {kind.capitalize()}", "", table(list(rows)))
     yield from ("## A load that rises and falls through tau, and one that wavers about it", "", told_loads(), "")

@@ -11,7 +11,7 @@ from serving.study.report.answers import AnswerView, ChosenLoad
 from serving.study.report.frames import requests_of
 from serving.study.report.markup import Picture
 from serving.study.report.svg import WIDE, by_factors, drawn, legend, percent
-from serving.study.report.units import scale, seconds
+from serving.study.report.units import scale, seconds, share
 from serving.types import NEVER
 
 LEVELS = np.concatenate([np.linspace(0, 0.9, 91), np.linspace(0.9, 1, 101)[1:]])
@@ -32,7 +32,9 @@ def latencies_picture(view: AnswerView, chosen: list[ChosenLoad]) -> Picture | N
     targets = view.study.targets
     lines = "what is asked is that of each request's SLO class" if targets.own else "the vertical line is the target"
     seeds = " Requests of all seeds together." if len(view.study.seeds) > 1 else ""
-    caption = f"How many of the requests (up) have to wait at most so long (right); {lines}."
+    refused = max(each.at["refused_share"] for each in chosen)
+    left = f" Up to {share(round(refused, 3))} were turned away, and are in no line." if refused else ""
+    caption = f"How many of the requests (up) have to wait at most so long (right); {lines}.{left}"
     return Picture("latencies", TITLE, caption + view.note(chosen) + seeds, svg)
 
 

@@ -125,6 +125,7 @@ def test_the_report_has_every_run_and_the_json_is_json(tmp_path, capsys, monkeyp
     assert {(row["load"], row["policy"]) for row in results["ramp"]} == set(product(brief, MODES))
     assert (tmp_path / "ramp.png").stat().st_size > 10_000
     assert markdown(results, "x").count("\n| 0.9 ") == len(results["runs"])
+    assert "joules those of steps, without what an idle device draws." in markdown(results, "x")
     assert len(write(results, "x", tmp_path)) == 2
     narrow = Console(width=80, file=io.StringIO())
     show(results, "x", narrow)

@@ -146,9 +146,18 @@ def test_each_question_has_its_page(tmp_path: Path, text: str, figures: list[str
     # All can be told what a picture is of, and none takes anything from another, or from elsewhere.
     assert page.titled == len(figures) and len(page.ids) == len(set(page.ids))
     assert page.loads and not page.elsewhere and "http" not in html
-    assert "@import" not in html and page.scripts == 1
+    assert "@import" not in html and page.scripts == 1 and "turned away" not in html
     # With what it takes to run it again.
     assert results.study.text in page.words and '"foreserve": "0.1.0"' in page.words
+
+
+def test_the_picture_of_latencies_says_how_many_were_turned_away(tmp_path: Path) -> None:
+    """Of those who were served it rises to 100 %, however few they were."""
+    text = f'question = "sweep"\n{SLO}[scenario]\nmax_num_seqs = 1\nmax_queue = 1\n'
+    results = reported(tmp_path, text)
+    refused = results.findings[0].row["refused_share"]
+    assert refused > 0.1
+    assert f"Up to {100 * refused:.4g} % were turned away, and are in no line." in page_of(results).words
 
 
 @pytest.mark.slow
