@@ -122,7 +122,8 @@ def _range(table: TomlTable) -> list[Any]:
     table.end()
     if count is None:
         raise table.wrong("count", None, "how many values: only whole numbers are counted one by one")
-    if count > MOST_VALUES:
-        raise table.wrong("count", count, f"at most {MOST_VALUES}")
+    # Of a single value it would be `from`, and never `to`.
+    if not 2 <= count <= MOST_VALUES:
+        raise table.wrong("count", count, f"from 2 to {MOST_VALUES}")
     points = np.geomspace(first, last, count) if log else np.linspace(first, last, count)
     return list(dict.fromkeys(round(point) for point in points.tolist())) if whole else points.tolist()

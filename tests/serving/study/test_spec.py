@@ -139,6 +139,7 @@ def test_mlperfs_targets_are_presets(tmp_path: Path, preset: str) -> None:
         ('question = "sweep"\naxes = { tau = 3 }\n', ("line 2", "`axes.tau`", "a list of values")),
         ('question = "sweep"\naxes = { tau = { from = 3, to = 1 } }\n', ("`axes.tau.to`", "above `from`")),
         ('question = "sweep"\naxes = { load = { from = 0.5, to = 1.5 } }\n', ("`axes.load.count`", "missing")),
+        ('question = "sweep"\naxes = { load = { from = 1, to = 8, count = 1 } }\n', ("`axes.load.count`", "from 2 to")),
         ('question = "sweep"\naxes = { load = [0] }\n', ("`axes.load` is 0", "above 0")),
         ('question = "sweep"\naxes = { workload.outptu.mean = [1] }\n', ("`outptu`", "output")),
         ('question = "sweep"\naxes = { workload.output.mean = [-1] }\n', ("`workload.output.mean` is -1",)),
