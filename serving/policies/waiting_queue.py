@@ -28,10 +28,17 @@ class Terms:
     ) -> None:
         self.patience_s, self.prefill_s, self.hold_s = patience_s, prefill_s, hold_s
 
+    def start_s(self, request: Request) -> float:
+        """Return the instant at which a request must begin to have its first token in time; with no deadline, when
+        patience has run out."""
+        if request.deadline_s == NEVER:
+            return request.arrival_s + self.patience_s
+        return request.deadline_s - self.prefill_s(request.prompt_tokens)
+
     def latest_s(self, request: Request) -> float:
         """Return the instant at which a request must begin to have its first token in time; with no deadline, or one
         that is further away than others have patience, when that has run out."""
-        return min(request.deadline_s - self.prefill_s(request.prompt_tokens), request.arrival_s + self.patience_s)
+        return min(self.start_s(request), request.arrival_s + self.patience_s)
 
 
 class QueuePolicy:

@@ -1,7 +1,8 @@
 """Earliest deadline first, by the instant at which a prompt must begin to be done in time.
 
 Whoever can't be in time any more lets those pass who still can: under overload plain earliest deadline first makes
-everybody late. Not for ever: once patience has run out after the deadline, it goes before all others.
+everybody late. Not for ever: once patience has run out after the deadline, it goes before all others. A deadline counts
+that is further away than patience lasts, too: nobody is late before it.
 """
 
 from collections import Counter
@@ -14,8 +15,8 @@ class Queue(QueuePolicy):
     """Those that can be in time, by their latest start; then the late, by that too."""
 
     def __init__(self, terms: Terms) -> None:
-        self._in_time = PriorityHeap(terms.latest_s)
-        self._late = PriorityHeap(lambda request: terms.latest_s(request) + terms.patience_s)
+        self._in_time = PriorityHeap(terms.start_s)
+        self._late = PriorityHeap(lambda request: terms.start_s(request) + terms.patience_s)
 
     def __len__(self) -> int:
         return len(self._in_time) + len(self._late)

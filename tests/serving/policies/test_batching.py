@@ -69,6 +69,17 @@ def test_the_earliest_deadline_comes_first_and_who_is_late_lets_those_pass_who_a
     assert served(queue_of("slo-aware", *requests, request("d", 6.0, ttft_s=2.0)), at_s=6.0) == "adbc"
 
 
+def test_who_has_longer_than_patience_lasts_is_not_late_before_its_deadline() -> None:
+    patient = request("a", 0.0, ttft_s=30.0)
+    # Once patience (5 s) has run out it lets nobody pass who may begin later.
+    assert served(queue_of("slo-aware", patient, request("b", 6.0, ttft_s=40.0)), at_s=6.0) == "ab"
+    # Nor does it go before one that must begin sooner, once patience has run out again.
+    assert served(queue_of("slo-aware", patient, request("b", 12.0, ttft_s=2.0)), at_s=12.0) == "ba"
+    # Late, it goes before all when patience has run out after its deadline.
+    assert served(queue_of("slo-aware", patient, request("b", 34.0, ttft_s=2.0)), at_s=34.5) == "ba"
+    assert served(queue_of("slo-aware", patient, request("b", 34.0, ttft_s=2.0)), at_s=34.9) == "ab"
+
+
 def test_the_batchs_topic_comes_first_then_who_has_waited_longest() -> None:
     requests = [
         request("a", 0.0, "cs"),
