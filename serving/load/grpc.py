@@ -15,8 +15,14 @@ from serving.load.sse import message_of
 
 LIST_TIMEOUT_S = 30
 METRICS_TIMEOUT_S = 10
-# Metrics of many devices are longer than what gRPC takes by itself, 4 MiB.
-CHANNEL = [("grpc.max_receive_message_length", -1)]
+CHANNEL = [
+    # Metrics of many devices are longer than what gRPC takes by itself, 4 MiB.
+    ("grpc.max_receive_message_length", -1),
+    # By itself it looks for a server that went away ever less often, up to every two minutes, and fails requests until
+    # then, though the server may be there again.
+    ("grpc.initial_reconnect_backoff_ms", 250),
+    ("grpc.max_reconnect_backoff_ms", 250),
+]
 
 
 class GrpcTransport:

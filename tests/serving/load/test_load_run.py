@@ -5,10 +5,12 @@ import io
 from collections.abc import Callable
 from time import monotonic, sleep
 
+import grpc
 import numpy as np
 import pytest
 from rich.console import Console
 
+from serving.api.pb.foreserve.v1 import openai_pb2_grpc
 from serving.load import emulator, http
 from serving.load.client import RequestTimes
 from serving.load.drive import Drive
@@ -122,6 +124,33 @@ def test_a_grpc_answer_that_is_cut_is_not_of_a_server_that_is_not_there():
     report = load(GrpcStandIn(), model="drops")
     assert (report.failure, report.unreachable) == ("No request completed.", False)
     assert "3 failed: stream: Socket closed" in shown(report)
+
+
+def test_a_grpc_server_that_is_there_again_is_asked_again_at_once():
+    """As over HTTP. By itself gRPC would look for it 2.6 s after it went (give or take a fifth), and then after 5.2."""
+
+    class Restarting(GrpcStandIn):
+        async def start(self) -> str:
+            url = await super().start()
+            self.restart = asyncio.create_task(self._restart(int(url.rpartition(":")[2])))
+            return url
+
+        async def _restart(self, port: int) -> None:
+            while not self.seen:
+                await asyncio.sleep(0.02)
+            await super().stop()
+            await asyncio.sleep(3.5)
+            self.server = grpc.aio.server()
+            openai_pb2_grpc.add_OpenAIServicer_to_server(self, self.server)
+            self.server.add_insecure_port(f"127.0.0.1:{port}")
+            await self.server.start()
+            self.back_s = monotonic()
+
+    server = Restarting()
+    arrivals = {"rate_per_s": 10.0, "arrivals": "constant", "num_requests": 50}
+    report = load(server, model="good", **arrivals)
+    assert report.summary.failed > 20
+    assert max(times.scheduled_s for times in report.all_times if times.error) < server.back_s + 0.8
 
 
 def test_a_failure_without_a_message_is_told_of_too():
