@@ -9,7 +9,8 @@
 - E2E: from the scheduled arrival to the last chunk that has a choice.
 - Goodput: requests that meet every given SLO, per second of the run. One that failed meets none; one with a single
   token has no TPOT to miss. Attainment is their share of those that completed or failed.
-- The run lasts from its first scheduled arrival to the last chunk of the requests that completed.
+- The run lasts from its first scheduled arrival to the last chunk of the requests that completed, or to the last
+  arrival of one that failed, if that is later: of a server that went away a rate is not that of its good time.
 """
 
 import re
@@ -152,7 +153,8 @@ def meets(times: RequestTimes, slos: Slos, speed: float = 1.0) -> bool:
 def _duration_s(all_times: Sequence[RequestTimes], done: Sequence[RequestTimes]) -> float:
     if not done:
         return 0.0
-    return max(times.end_s for times in done) - min(times.scheduled_s for times in all_times)
+    failed_s = [times.scheduled_s for times in all_times if times.error and not times.cancelled]
+    return max([*failed_s, *(times.end_s for times in done)]) - min(times.scheduled_s for times in all_times)
 
 
 def _failures(all_times: Sequence[RequestTimes]) -> list[LoadFailure]:

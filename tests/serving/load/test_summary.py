@@ -82,6 +82,17 @@ def test_failed_and_cancelled_requests_are_counted_and_measured_as_none():
     assert summary.ttft_s.count == 1
 
 
+def test_a_server_that_goes_away_is_measured_over_the_whole_run():
+    all_times = [trace_of(0.5, [0.1]), *(RequestTimes(float(at_s)) for at_s in range(1, 11))]
+    for times in all_times[1:]:
+        times.fail("connection", "Connection refused")
+    summary = summarise(all_times)
+    assert summary.duration_s == 10 and summary.request_throughput_per_s == 0.1
+    all_times[-1].cancelled = True
+    assert summarise(all_times).duration_s == 9
+    assert summarise(all_times[:1]).duration_s == pytest.approx(0.6)
+
+
 @pytest.mark.parametrize(
     ("slos", "met"),
     [
