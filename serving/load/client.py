@@ -32,6 +32,7 @@ class RequestTimes:
     status: str | None = None  # Of a failure: HTTP status, gRPC code, or `connection`, `timeout`, `stream`, `client`.
     error: str | None = None
     cancelled: bool = False
+    cancelled_s: float = 0.0  # When it was.
     slo: str = ""  # The SLO class that the request named.
     name: str = ""  # The request's name in the workload file, if there is one.
     call_parts: list[dict[str, Any]] | None = None  # Of the call of a tool, as they come; None: none is asked for.

@@ -70,7 +70,7 @@ class Drive:
                 times.held_s = monotonic() - free_s
                 await self._send(request, times)
         except asyncio.CancelledError:
-            times.cancelled = True
+            times.cancelled, times.cancelled_s = True, monotonic()
             raise
         finally:
             self.in_flight.discard(times)

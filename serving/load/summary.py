@@ -8,7 +8,8 @@
   else the final count is spread evenly over the chunks.
 - E2E: from the scheduled arrival to the last chunk that has a choice.
 - Goodput: requests that meet every given SLO, per second of the run. One that failed meets none; one with a single
-  token has no TPOT to miss. Attainment is their share of those that completed or failed.
+  token has no TPOT to miss. Attainment is their share of those that completed or failed, or were cancelled after
+  they had missed a TTFT or E2E: of a server that hangs, who waited when Ctrl-C came counts.
 - The run lasts from its first scheduled arrival to the last chunk of the requests that completed, or to the last
   arrival of one that failed, if that is later: of a server that went away a rate is not that of its good time.
 """
@@ -135,7 +136,7 @@ def by_class(all_times: Sequence[RequestTimes], speed: float = 1.0) -> dict[str,
 def goodput(all_times: Sequence[RequestTimes], slos: Slos, speed: float, duration_s: float) -> Goodput | None:
     """Return the goodput on the report's clock; None if no SLO is given or no request ended."""
     limits = slos.given()
-    ended = [times for times in all_times if not times.cancelled]
+    ended = [times for times in all_times if not times.cancelled or _had_missed(times, slos, speed)]
     if not limits or not ended:
         return None
     met = sum(meets(times, slos, speed) for times in ended)
@@ -148,6 +149,14 @@ def meets(times: RequestTimes, slos: Slos, speed: float = 1.0) -> bool:
         return False
     figures = ((ttft_s(times), slos.ttft_s), (tpot_s(times), slos.tpot_s), (e2e_s(times), slos.e2e_s))
     return all(value is None or limit is None or value * speed <= limit for value, limit in figures)
+
+
+def _had_missed(times: RequestTimes, slos: Slos, speed: float) -> bool:
+    """Tell whether a request that was cancelled had missed a limit by then."""
+    lasted_s = times.cancelled_s - times.scheduled_s
+    waited_s = ttft_s(times) if times.outputs_s else lasted_s
+    figures = ((waited_s, slos.ttft_s), (lasted_s, slos.e2e_s))
+    return any(limit is not None and value * speed > limit for value, limit in figures)
 
 
 def _duration_s(all_times: Sequence[RequestTimes], done: Sequence[RequestTimes]) -> float:

@@ -396,6 +396,7 @@ def test_stopping_cancels_what_is_in_flight_and_reports_the_rest():
 
     report, server = asyncio.run(run())
     assert report.interrupted and report.summary.cancelled > 0
+    assert all(times.cancelled_s > times.scheduled_s for times in report.all_times if times.cancelled)
     assert report.summary.requests < 100
     assert server.hung_up > 0  # A server sees that nobody reads on.
 

@@ -112,6 +112,24 @@ def test_goodput_wants_every_slo_kept(slos, met):
     assert goodput([times], Slos(), 1.0, 2.0) is None
 
 
+@pytest.mark.parametrize(
+    ("slos", "attainment"),
+    [(Slos(ttft_s=0.6), 0.5), (Slos(ttft_s=3.0), 1.0), (Slos(e2e_s=2.0), 1 / 3), (Slos(tpot_s=0.2), 1.0)],
+)
+def test_who_had_missed_a_limit_when_it_was_cancelled_is_no_survivor(slos, attainment):
+    """As with Ctrl-C of a run against a server that hangs."""
+    silent = RequestTimes(1.0, cancelled=True, cancelled_s=3.5)
+    begun = RequestTimes(0.0, cancelled=True, cancelled_s=3.5)
+    begun.see(0.5, True, None)
+    all_times = [trace_of(0.5, [0.1]), silent, begun, RequestTimes(3.3, cancelled=True, cancelled_s=3.5)]
+    assert goodput(all_times, slos, 1.0, 2.0).attainment == pytest.approx(attainment)
+
+
+def test_when_it_was_cancelled_counts_by_the_reports_clock():
+    all_times = [trace_of(0.5, [0.1]), RequestTimes(1.0, cancelled=True, cancelled_s=3.5)]
+    assert goodput(all_times, Slos(ttft_s=3.0), 2.0, 2.0).attainment == 0.5
+
+
 def test_failures_that_differ_in_numbers_only_are_one_kind():
     all_times = [RequestTimes(0.0) for _ in range(3)]
     for times, error in zip(all_times, ["late by 512 ms", "late by 7 ms", "too long"], strict=True):
