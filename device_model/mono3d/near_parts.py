@@ -14,7 +14,7 @@ from device_model.mono3d.near_units import NearUnits
 from device_model.mono3d.row_reads import RowReads
 from device_model.mono3d.row_times import RowTimes
 from device_model.mono3d.setup import Mono3dSetup
-from device_model.mono3d.tiles import mlp_tiles, shared_tiles
+from device_model.mono3d.tiles import Tiles, mlp_tiles, shared_tiles
 from device_model.roofline import Part, Unit
 from device_model.size import ModelSize
 from device_model.specs.spec import GQA
@@ -42,15 +42,18 @@ class NearParts:
         """Return the groups for weights that every token needs: projections, MLPs, shared experts and the LM head."""
         model, weights = self._model, self._size.weights
         groups = [
-            self._matrices("projections", weights.attention, self._projection_tiles() * model.layers, work.tokens),
+            self._matrices("projections", weights.attention, self._projection_tiles().times(model.layers), work.tokens),
             self._matrices("LM head", weights.table, self._head_tiles(), work.logits),
         ]
         if model.dense_layers:
-            tiles = mlp_tiles(model.hidden_size, model.dense_intermediate_size, self._hardware) * model.dense_layers
+            tiles = mlp_tiles(model.hidden_size, model.dense_intermediate_size, self._hardware).times(
+                model.dense_layers
+            )
             groups.append(self._matrices("MLP", weights.dense, tiles, work.tokens))
         if model.shared_experts:
             width = model.shared_expert_intermediate_size or model.expert_intermediate_size
-            tiles = mlp_tiles(model.hidden_size, width, self._hardware) * model.shared_experts * model.expert_layers
+            matrices = model.shared_experts * model.expert_layers
+            tiles = mlp_tiles(model.hidden_size, width, self._hardware).times(matrices)
             unit = self._unit(weights.shared_experts, tiles, self._shared_ns)
             groups.append(self._part("shared experts", unit, SPLIT, weights.shared_experts, work.tokens))
         return tuple((part,) for part in groups)
@@ -78,10 +81,10 @@ class NearParts:
         softmax = Part("softmax", self._special, why, SOFTMAX_STEPS * scores)
         return ((products, softmax),) if shared.hides_softmax else ((products,), (softmax,))
 
-    def _matrices(self, name: str, weights: int, tiles: int, tokens: int) -> Part:
+    def _matrices(self, name: str, weights: int, tiles: Tiles, tokens: int) -> Part:
         return self._part(name, self._unit(weights, tiles, self._dense_ns), SPLIT, weights, tokens)
 
-    def _unit(self, weights: int, tiles: int, trc_ns: float) -> Unit:
+    def _unit(self, weights: int, tiles: Tiles, trc_ns: float) -> Unit:
         return self._units.weights(weights, self._model.static_bytes_per_weight, tiles, trc_ns)
 
     def _part(self, name: str, unit: Unit, why: str, weights: int, tokens: int) -> Part:
@@ -99,14 +102,15 @@ class NearParts:
         elements = GEMMS * choices * model.expert_intermediate_size
         return ((part, Part("activation", self._special, "beside the second GEMM", elements)),)
 
-    def _projection_tiles(self) -> int:
+    def _projection_tiles(self) -> Tiles:
         """Tiles of a layer's projections."""
         model, hardware = self._model, self._hardware
         if model.attention != GQA:
-            return ceil(self._size.weights.attention / model.layers / hardware.tile_weights / hardware.pes)
+            tiles = ceil(self._size.weights.attention / model.layers / hardware.tile_weights)
+            return Tiles(ceil(tiles / hardware.pes), tiles)
         queries = model.q_heads * model.head_dim
         qkv = shared_tiles(model.hidden_size, queries + 2 * model.kv_heads * model.head_dim, hardware)
-        return qkv + shared_tiles(queries, model.hidden_size, hardware)
+        return qkv.plus(shared_tiles(queries, model.hidden_size, hardware))
 
-    def _head_tiles(self) -> int:
+    def _head_tiles(self) -> Tiles:
         return shared_tiles(self._model.hidden_size, self._model.vocab_size, self._hardware)

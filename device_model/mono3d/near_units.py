@@ -2,12 +2,14 @@
 
 A tile takes the longer of an activation of its bank and a cycle for each token that is multiplied with it (`tiles`), so
 that a unit for weights has the bandwidth of its rows, and both rates are less by what tiles are not filled. A tile that
-is larger than a row takes as many activations as it has rows.
+is larger than a row takes as many activations as it has rows. Rates are those of the fullest PE; joules are those of
+the tiles that there are.
 """
 
 from math import ceil
 
 from device_model.arrays import Number
+from device_model.mono3d.tiles import Tiles
 from device_model.roofline import NEVER_BOUND, Unit
 from device_model.specs.kinds.mono3d import Hardware
 from device_model.specs.spec import NANO
@@ -32,18 +34,19 @@ class NearUnits:
             link_j_per_byte=0.0,
         )
 
-    def weights(self, weights: float, weight_bytes: float, tiles: int, trc_ns: float) -> Unit:
-        """Return the unit for a matrix of so many weights, of `weight_bytes` each, that takes the fullest PE `tiles` at
+    def weights(self, weights: float, weight_bytes: float, tiles: Tiles, trc_ns: float) -> Unit:
+        """Return the unit for a matrix of so many weights, of `weight_bytes` each, that falls into `tiles` at
         `trc_ns`.
         """
         hardware = self._hardware
-        filled = weights / (tiles * hardware.pes * hardware.tile_weights)
+        filled = weights / (tiles.fullest * hardware.pes * hardware.tile_weights)
         read_bytes = weights * weight_bytes
-        rows = tiles * ceil(hardware.tile_weights * weight_bytes / hardware.row_bytes)
+        tile_rows = ceil(hardware.tile_weights * weight_bytes / hardware.row_bytes)
+        opened_bytes = tiles.all * tile_rows * hardware.row_bytes
         return self._base._replace(
             macs_per_s=hardware.near_macs_per_s * filled,
-            hb_bytes_per_s=read_bytes / (rows * trc_ns * NANO),
-            hb_j_per_byte=rows * hardware.row_bytes_of_all * hardware.read_j_per_byte / read_bytes,
+            hb_bytes_per_s=read_bytes / (tiles.fullest * tile_rows * trc_ns * NANO),
+            hb_j_per_byte=opened_bytes * hardware.read_j_per_byte / read_bytes,
         )
 
     def kv(self, trc_ns: Number, busy_share: float) -> Unit:

@@ -66,6 +66,25 @@ def test_joules_follow_from_activations_computation_and_time(model, batch):
     assert device.static_w < device.working_w
 
 
+@given(models, decoding)
+def test_rows_are_opened_for_tiles_that_there_are_and_by_no_pe_without(model, batch):
+    """Of Mixtral's experts on 96 PUs a third of these has ten columns of tiles, and the others nine."""
+    step, read_j = cost(DEVICES[model], batch), DEVICES[model].setup.hardware.read_j_per_byte
+    kv = sum(context + 2 for _, context in batch) * DEVICES[model].size.kv_bytes_per_token
+    if not DEVICES[model].size.windowed:  # 8 rows' worth of bytes a tile of 512 bytes; keys and values are whole rows
+        assert step.energy.hb_j == pytest.approx(read_j * (8 * (step.traffic.hb_bytes - kv) + kv))
+
+
+@pytest.mark.parametrize(("model", "tiles"), [("mixtral-8x7b", 896 * 256), ("llama-4-scout", 512 * 320)])
+def test_an_expert_opens_a_row_for_each_of_its_tiles(model, tiles):
+    """Columns of tiles over PUs by rows of them over PEs, of three matrices of FP16."""
+    device = DEVICES[model]
+    groups = device.explain(StepPlan.of((1, 100)))[0].groups
+    unit = next(part.unit for group in groups for part in group if part.name == "cold experts")
+    opened_j = 3 * tiles * 4096 * device.setup.hardware.read_j_per_byte
+    assert unit.hb_j_per_byte * device.size.expert_bytes == pytest.approx(opened_j)
+
+
 @given(models)
 def test_logic_dies_rest_while_the_xpu_computes_prompts(model):
     step = cost(DEVICES[model], [(512, 0)])
