@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from math import inf
 from typing import Protocol
 
 from device_model.arrays import Number
@@ -61,6 +62,8 @@ class Draft(ABC):
     weights_bytes: float = 0.0  # in HB, beside the target
     kv_bytes_per_token: float = 0.0  # of a KV cache of its own
     ext_bytes: float = 0.0  # in EXT, of which it caches some in HB
+    drafting_experts_bytes: float = inf  # of HB, if it has all of the target's experts as the draft has them
+    plain_experts_bytes: float = inf  # the same while it doesn't draft
     hb_share: float = 1.0  # what HB holds of an expert that it caches while drafts are verified
     pooled: bool = False  # whether it drafts with the target's experts in HB: fewer of these, worse drafts
     chooses: bool = False  # whether it says by itself what HB is filled with, so that nothing can be placed there
@@ -72,7 +75,13 @@ class Draft(ABC):
     @property
     def footprint(self) -> DraftFootprint:
         """What it keeps in memory beside the target."""
-        return DraftFootprint(self.weights_bytes, self.kv_bytes_per_token, self.ext_bytes)
+        return DraftFootprint(
+            self.weights_bytes,
+            self.kv_bytes_per_token,
+            self.ext_bytes,
+            self.drafting_experts_bytes,
+            self.plain_experts_bytes,
+        )
 
     @property
     @abstractmethod

@@ -5,6 +5,7 @@ the KV cache takes that room from the experts as it grows (8). EXT holds every e
 """
 
 from dataclasses import dataclass
+from math import inf
 from typing import NamedTuple, Protocol
 
 from device_model.arrays import Number, least
@@ -34,8 +35,8 @@ class Memory(Protocol):
         """`kv_capacity_tokens` of each of `sharers` devices with one slow tier. ValueError for less than 1."""
         ...
 
-    def used(self, kv_tokens: int) -> dict[tuple[str, str], float]:
-        """Bytes by tier, "hb" or "ext", and by kind with so many tokens in the KV cache."""
+    def used(self, kv_tokens: int, drafting: bool = False) -> dict[tuple[str, str], float]:
+        """Bytes by tier, "hb" or "ext", and kind with so many tokens in the KV cache, while it is `drafting` or not."""
         ...
 
 
@@ -62,6 +63,8 @@ class Placement:
     kv_bytes_per_token: float
     draft_hb_bytes: float = 0.0
     draft_ext_bytes: float = 0.0
+    drafting_experts_bytes: float = inf
+    plain_experts_bytes: float = inf
 
     @property
     def kv_capacity_tokens(self) -> int:
@@ -102,17 +105,19 @@ class Placement:
             ext_expert_bytes=self.expert_bytes,
         )
 
-    def used(self, kv_tokens: int) -> dict[tuple[str, str], float]:
+    def used(self, kv_tokens: int, drafting: bool = False) -> dict[tuple[str, str], float]:
         """Bytes by tier ("hb", "ext") and kind with so many tokens in the KV cache, at most `kv_bytes_per_token` each.
 
-        Experts in HB, whole ones or the slices that a draft is made of, are copies of what EXT has.
+        Experts in HB are copies of what EXT has: whole ones, or while a draft is made the slices that it is made of,
+        all of which may be less than there is room for.
         """
         held = self.at(kv_tokens * self.kv_bytes_per_token)
+        most_experts = self.drafting_experts_bytes if drafting else self.plain_experts_bytes
         return {
             ("hb", "static"): held.hb_static_bytes,
             ("hb", "kv"): float(held.hb_kv_bytes),
             ("hb", "draft"): self.draft_hb_bytes,
-            ("hb", "experts"): float(held.hb_expert_bytes),
+            ("hb", "experts"): min(float(held.hb_expert_bytes), most_experts),
             ("ext", "static"): held.ext_static_bytes,
             ("ext", "kv"): float(held.ext_kv_bytes),
             ("ext", "draft"): self.draft_ext_bytes,
@@ -122,11 +127,14 @@ class Placement:
 
 class DraftFootprint(NamedTuple):
     """What a draft keeps beside the target: weights, in HB if there is room, a KV cache of its own, and `ext_bytes` of
-    weights in EXT, of which HB may cache some."""
+    weights in EXT, of which HB may cache some. All experts take `drafting_experts_bytes` of HB while it drafts, and
+    `plain_experts_bytes` otherwise, where that is less than whole ones take."""
 
     weights_bytes: float = 0.0
     kv_bytes_per_token: float = 0.0
     ext_bytes: float = 0.0
+    drafting_experts_bytes: float = inf
+    plain_experts_bytes: float = inf
 
 
 NO_FOOTPRINT = DraftFootprint()
@@ -146,6 +154,8 @@ def place(size: ModelSize, hb: TierSpec, ext: TierSpec, draft: DraftFootprint = 
         kv_bytes_per_token=size.kv_bytes_per_token + draft.kv_bytes_per_token,
         draft_hb_bytes=hb_draft,
         draft_ext_bytes=draft.weights_bytes - hb_draft + draft.ext_bytes,
+        drafting_experts_bytes=draft.drafting_experts_bytes,
+        plain_experts_bytes=draft.plain_experts_bytes,
     )
     need = placement.ext_static_bytes + placement.expert_bytes + placement.draft_ext_bytes
     if need > ext.capacity_bytes:

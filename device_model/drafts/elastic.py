@@ -16,6 +16,7 @@ from device_model.experts.traced_cache import PoolReads
 from device_model.placement import TierBytes
 from device_model.roofline import DRAFT, Part, Stage, Unit
 from device_model.setup import XpuSetup
+from device_model.size import ModelSize
 from device_model.slices import draft_share, sliceable, static_draft_bits
 from device_model.step import DraftShape, StepPlan
 from device_model.units import at_four_bits
@@ -34,6 +35,7 @@ class Scheme(Draft):
         super().__init__(setup)
         self._sliced = sliceable(setup.model)
         self.hb_share = draft_share(setup.model)
+        self.drafting_experts_bytes = ModelSize.of(setup.model).experts_bytes * self.hb_share
 
     @cached_property
     def shape(self) -> DraftShape:

@@ -32,6 +32,7 @@ class Scheme(Draft):
         size = ModelSize.of(setup.model)
         self._experts_bytes = size.experts_bytes * draft_share(setup.model)
         copied = 0.0 if self.leaves_cache else self._experts_bytes
+        self.drafting_experts_bytes = self.plain_experts_bytes = self._experts_bytes
         bits, copied_bits = setup.model.static_weight_bits, static_draft_bits(setup.model)
         self.ext_bytes = copied + (size.static_bytes * copied_bits / bits if copied_bits < bits else 0.0)
 

@@ -49,7 +49,7 @@ class OffloadMemory(NamedTuple):
             return 0.0 * kv_bytes
         return most(least((self.free_bytes - kv_bytes) / self.expert_bytes, float(self.experts)), 0.0)
 
-    def used(self, kv_tokens: int) -> dict[tuple[str, str], float]:
+    def used(self, kv_tokens: int, drafting: bool = False) -> dict[tuple[str, str], float]:
         kv = kv_tokens * self.kv_bytes_per_token
         return {
             ("hb", "static"): self.static_bytes,

@@ -31,7 +31,7 @@ class OneTier(NamedTuple):
             raise ValueError(f"sharers is {sharers}; an external tier has at least 1 device")
         return self.kv_capacity_tokens
 
-    def used(self, kv_tokens: int) -> dict[tuple[str, str], float]:
+    def used(self, kv_tokens: int, drafting: bool = False) -> dict[tuple[str, str], float]:
         kv = kv_tokens * self.kv_bytes_per_token
         return {("hb", "static"): self.static_bytes, ("hb", "kv"): kv, ("hb", "experts"): self.expert_bytes}
 

@@ -73,3 +73,21 @@ def test_static_weights_spill_when_the_hb_is_too_small():
     assert placement.hb_static_bytes == 1e9
     assert placement.ext_static_bytes == SIZE.static_bytes - 1e9
     assert placement.at(np.array([100.0])).hb_kv_bytes[0] == 0
+
+
+@pytest.mark.parametrize(("draft", "plainly"), [("elastic", 7.6e9), ("quant", 3.62e9)])
+def test_drafts_of_slices_use_no_more_hb_than_all_slices_fill(draft, plainly):
+    """OLMoE's experts take 12.9 GB in 16 bits, and 3.6 in slices of 4.5: half of 8 GB stays empty while they draft.
+    Elastic-SD's HB has whole experts between; Quant-SD's has copies all the time."""
+    placement = load_device("elmoe3d", "elmoe3d-8gb", "olmoe-1b-7b", draft).placement
+    assert placement.used(0, drafting=True)["hb", "experts"] == pytest.approx(3.62e9, rel=2e-3)
+    assert placement.used(0)["hb", "experts"] == pytest.approx(plainly, rel=6e-3)
+    filled = placement.used(placement.kv_tokens_in_hb, drafting=True)
+    assert filled["hb", "experts"] < 1e6 < filled["hb", "kv"]
+
+
+@pytest.mark.parametrize("draft", [None, "eagle", "slm", "elastic", "quant"])
+def test_experts_that_are_not_sliced_fill_hb_drafting_or_not(draft):
+    """GPT-OSS's in MXFP4."""
+    placement = load_device("elmoe3d", "elmoe3d-8gb", "gpt-oss-20b", draft).placement
+    assert placement.used(1000, drafting=True) == placement.used(1000)

@@ -203,7 +203,7 @@ class DeviceMetrics:
         the devices that share it, it has an even share; its KV cache is its own."""
         last = self._last.get(index)
         model, sharers = self.models[index], self._sharers[index]
-        held = model.placement.used(last.kv_tokens if last else 0)
+        held = model.placement.used(last.kv_tokens, last.mode == "sd") if last else model.placement.used(0)
         used = {
             (model.tiers.of(tier), kind): bytes_ / (sharers if tier == "ext" and kind != "kv" else 1)
             for (tier, kind), bytes_ in held.items()

@@ -56,6 +56,20 @@ def test_memory_in_use_is_no_more_than_there_is_and_grows_with_the_kv_cache() ->
         assert sum(used(tier, kind) for kind in ("static", "kv", "draft", "experts")) <= (capacity or 0) * (1 + 1e-9)
 
 
+def test_hb_is_not_full_while_drafts_fill_a_part_of_it() -> None:
+    """The slices of all of OLMoE's experts take half of 8 GB."""
+    metrics, registry = measured(0)
+    spec = EMULATED._replace(hardware="elmoe3d-8gb", model="olmoe-1b-7b", draft="elastic")
+    metrics.on_change(Node(0, spec, FIGURES, None, None, None, State.SERVING))
+    metrics.on_begin(flight())
+    held = {"device": "0", "tier": "hb", "kind": "experts"}
+    used = []
+    for mode in ("ar", "sd"):
+        metrics.on_step(record(mode=mode))
+        used.append(registry.get_sample_value("foreserve_tier_used_bytes", held) or 0.0)
+    assert used[1] == pytest.approx(3.62e9, rel=2e-3) and used[0] > 1.9 * used[1]
+
+
 def test_devices_that_share_a_slow_tier_have_together_what_there_is() -> None:
     """It holds weights once, and the KV cache of each."""
     held = {}
