@@ -7,13 +7,13 @@ from device_model.experts.locality_laws import Experts
 from device_model.roofline import Unit
 from device_model.setup import XpuSetup
 from device_model.specs.calibrated import UNIFORM, UNIFORM_LOCALITY, Locality, Speculation
-from device_model.specs.fitted import fitted
+from device_model.specs.fitted import fitted, read_calibration
 from device_model.specs.hardware import Hardware
 from device_model.specs.kinds import hb_xpu
 from device_model.specs.law import Law
 from device_model.specs.published_rates import published_range
 from device_model.specs.spec import GIB, DeviceError, EnergyEstimate, Model
-from device_model.specs.spec_file import CALIBRATION, SPECS, read_named
+from device_model.specs.spec_file import SPECS, read_named
 from device_model.units import with_ext, xpu_unit
 from device_model.work import StepWork
 
@@ -43,7 +43,7 @@ class XpuDevice(RooflineDevice):
             model=model,
             locality=fitted(Locality, model.calibration, Law.REALISABLE),
             speculation=fitted(Speculation, hardware.speculation, Law.REALISABLE),
-            estimate=read_named(EnergyEstimate, "calibration", hardware.energy_estimate, CALIBRATION),
+            estimate=read_calibration(EnergyEstimate, hardware.energy_estimate),
             slm=read_named(Model, "model", SLM, SPECS / "models"),
         )
 

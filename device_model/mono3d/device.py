@@ -17,10 +17,10 @@ from device_model.one_tier.device import OneTierDevice
 from device_model.one_tier.memory import one_tier
 from device_model.roofline import TARGET, Stage, Unit
 from device_model.specs.calibrated import Mono3dCalibration
+from device_model.specs.fitted import read_calibration
 from device_model.specs.hardware import Hardware
 from device_model.specs.kinds import mono3d
 from device_model.specs.spec import DeviceError, Model
-from device_model.specs.spec_file import SPECS, read_named
 from device_model.step import Energy, Seconds, StageEnergy, StepCost, StepPlan, Traffic
 from device_model.work import StepWork
 
@@ -57,7 +57,7 @@ class Mono3dDevice(OneTierDevice):
     def setup_of(cls, target: str, hardware: Hardware, model: Model) -> Mono3dSetup:
         if not isinstance(hardware, mono3d.Hardware):
             raise DeviceError(f"The hardware is of the kind {hardware.kind}; allowed is {cls.kind} here.")
-        calibration = read_named(Mono3dCalibration, "calibration", hardware.calibration, SPECS / "calibration")
+        calibration = read_calibration(Mono3dCalibration, hardware.calibration)
         return Mono3dSetup(target, hardware, model, calibration)
 
     def know_topics(self, usage: TopicUsage) -> None:

@@ -21,12 +21,11 @@ from device_model.plain import PlainDevice
 from device_model.roofline import NEVER_BOUND, TARGET, Part, Stage, Unit
 from device_model.setup import Setup
 from device_model.specs.calibrated import GpuCalibration, Locality, Speculation
-from device_model.specs.fitted import fitted
+from device_model.specs.fitted import fitted, read_calibration
 from device_model.specs.hardware import Hardware
 from device_model.specs.kinds import offload
 from device_model.specs.law import Law
 from device_model.specs.spec import DeviceError, Model
-from device_model.specs.spec_file import SPECS, read_named
 from device_model.step import StepPlan
 from device_model.work import StepWork
 
@@ -64,7 +63,7 @@ class OffloadDevice(PlainDevice):
     def setup_of(cls, target: str, hardware: Hardware, model: Model) -> OffloadSetup:
         if not isinstance(hardware, offload.Hardware):
             raise DeviceError(f"The hardware is of the kind {hardware.kind}; allowed is {cls.kind} here.")
-        calibration = read_named(GpuCalibration, "calibration", hardware.calibration, SPECS / "calibration")
+        calibration = read_calibration(GpuCalibration, hardware.calibration)
         return OffloadSetup(target, hardware, model, calibration)
 
     def execute(self, plan: StepPlan, work: StepWork, unit: Unit) -> Execution:

@@ -19,10 +19,10 @@ from device_model.one_tier.memory import one_tier
 from device_model.roofline import NEVER_BOUND, TARGET, Part, Stage, Unit
 from device_model.setup import Setup
 from device_model.specs.calibrated import GpuCalibration
+from device_model.specs.fitted import read_calibration
 from device_model.specs.hardware import Hardware
 from device_model.specs.kinds import gpu
 from device_model.specs.spec import GQA, DeviceError, Model
-from device_model.specs.spec_file import SPECS, read_named
 from device_model.step import StepPlan
 from device_model.work import StepWork
 
@@ -116,7 +116,7 @@ def kv_copies(model: Model, gpus: int) -> float:
 @lru_cache
 def _engine(name: str) -> GpuCalibration:
     """Return how a serving engine uses GPUs: read once, as fits make many of them."""
-    return read_named(GpuCalibration, "calibration", name, SPECS / "calibration")
+    return read_calibration(GpuCalibration, name)
 
 
 def _wait_s(setup: GpuSetup) -> float:

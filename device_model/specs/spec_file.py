@@ -99,7 +99,7 @@ def check_name(name: str, kind: str, folder: Path, suffix: str = ".toml", also: 
     names = [*names_in(folder, suffix), *also]
     if name.endswith(".toml"):
         raise UnknownName(_as_file(kind, name, folder, suffix, names), kind)
-    raise unknown(kind, name, names, own=_own_in(folder) if suffix == ".toml" else "")
+    raise unknown(kind, name, names, own=own_in(folder) if suffix == ".toml" else "")
 
 
 def _as_file(kind: str, name: str, folder: Path, suffix: str, names: Sequence[str]) -> str:
@@ -114,7 +114,8 @@ def _as_file(kind: str, name: str, folder: Path, suffix: str, names: Sequence[st
     return f"There is no {kind} {name!r}, as it goes by a name and not by a path. {do}; {exist}."
 
 
-def _own_in(folder: Path) -> str:
+def own_in(folder: Path) -> str:
+    """Return the words on a user's own file in place of those in `folder`."""
     made = " (foreserve model add CONFIG.json --save NAME makes one)" if folder.name == MODELS else ""
     return f"; or one of yours, a file in {folder.name}/ in the folder that {OWN_SPECS} names{made}"
 
