@@ -3,12 +3,15 @@
 All that the array computes with passes through the scratchpad, written by DMA and read by the array. One half of it
 holds the inputs of a layer, the other half weights, of which a part arrives while another one is used. So the tokens
 whose inputs fit share one reading of the weights, and a longer prompt reads them again for each such block of tokens
-(blocking of a matrix product that is larger than its cache: Goto and van de Geijn, ACM TOMS 34(3), 2008). Instructions
-are compiled beforehand and queued: nothing is launched, and no time passes between layers.
+(blocking of a matrix product that is larger than its cache: Goto and van de Geijn, ACM TOMS 34(3), 2008), and for each
+but the first the keys and values before it. Instructions are compiled beforehand and queued: nothing is launched, and
+no time passes between layers.
 """
 
 from dataclasses import dataclass
 from math import ceil
+
+import numpy as np
 
 from device_model.arrays import Number
 from device_model.device import Execution
@@ -24,7 +27,7 @@ from device_model.step import StepPlan
 from device_model.work import StepWork
 
 SHARED = "tokens whose inputs fit into half of the scratchpad share one reading of the weights"
-STREAMED = "keys and values of each sequence pass the scratchpad once"
+STREAMED = "keys and values of each sequence pass the scratchpad once for each such block of its tokens"
 NO_PLACEMENT = "The plan has experts placed by topic, and all memory of an NPU is equally fast"
 VALUE_BYTES = 2  # FP16
 # Into the scratchpad, and out of it.
@@ -72,7 +75,7 @@ class NpuDevice(OneTierDevice):
         static = body * self._readings(work.tokens) + head * self._readings(work.logits)
         parts = [
             _part("static weights", unit, SHARED, size.static_macs(work), static),
-            _part("attention", unit, STREAMED, size.attention_macs(work), size.kv_traffic_bytes(work)),
+            _part("attention", unit, STREAMED, size.attention_macs(work), self._kv_bytes(work)),
         ]
         if touch.touched:
             of_each = self._readings(touch.choices / touch.touched)
@@ -80,6 +83,19 @@ class NpuDevice(OneTierDevice):
             parts.append(_part("experts", unit, SHARED, size.expert_macs(work), read))
         groups = tuple((part,) for part in parts)
         return Execution((Stage(TARGET, 1, groups),), touch.touched, touch.hot)
+
+    def _kv_bytes(self, work: StepWork) -> Number:
+        """Return the bytes of keys and values that pass the scratchpad. A prompt falls into even blocks, so that each
+        but the first reads again its context and on average half of the prompt, or what its window lets it see."""
+        again = np.ceil(work.new / self.block_tokens) - 1
+        once = self.size.kv_traffic_bytes(work)
+        if not again.any():
+            return once
+        seen = work.contexts() + work.new / 2
+        share = self.size.windowed
+        each = (1 - share) * seen + share * np.minimum(seen, self.size.window) if share else seen
+        tokens: Number = (again * each).sum(axis=-1)
+        return once + tokens * self.size.kv_bytes_per_token
 
     def _readings(self, tokens: float) -> int:
         """Return how often a matrix is read for so many tokens."""

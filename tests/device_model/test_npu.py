@@ -12,6 +12,7 @@ from device_model.specs.hardware_file import load_hardware
 from device_model.specs.spec import DeviceError
 from device_model.step import DraftShape, StepPlan
 from device_model.systems import npu
+from device_model.work import StepWork
 from tests.examples import examples
 
 NEARLY = 1 - 1e-9
@@ -70,9 +71,26 @@ def test_a_prompt_reads_the_weights_again_for_each_block_of_tokens_that_fits(tok
     head = size.weights.table * 2
     body = (size.static_read_bytes - head) * -(-tokens // block)
     assert device.block_tokens == block == 439
-    assert cost(device, [(tokens, 0)]).traffic.hb_bytes == pytest.approx(
-        body + head + 2 * tokens * size.kv_bytes_per_token
-    )
+    kv = (2 * tokens + (-(-tokens // block) - 1) * tokens / 2) * size.kv_bytes_per_token
+    assert cost(device, [(tokens, 0)]).traffic.hb_bytes == pytest.approx(body + head + kv)
+
+
+def test_each_block_of_a_prompt_reads_the_keys_and_values_before_it():
+    """Of three blocks of 400 tokens behind 1,000 the second reads 1,400 again, and the third 1,800."""
+    device = DEVICES[2]
+    groups = device.explain(StepPlan.of((1200, 1000), (1, 50)))[0].groups
+    attention = next(part for (part,) in groups if part.name == "attention")
+    once = 1000 + 2 * 1200 + 50 + 2
+    assert attention.hb_bytes == pytest.approx((once + 1400 + 1800) * device.size.kv_bytes_per_token)
+
+
+def test_a_block_reads_no_more_again_than_its_window():
+    """Half of GPT-OSS's layers see 128 tokens, and a block is of 781."""
+    device = load_device("auto", "npu-64t", "gpt-oss-20b")
+    groups = device.explain(StepPlan.of((1562, 1000)))[0].groups
+    attention = next(part for (part,) in groups if part.name == "attention")
+    once = device.size.kv_traffic_bytes(StepWork.of(StepPlan.of((1562, 1000)), 1))
+    assert attention.hb_bytes - once == pytest.approx((1781 + 128) / 2 * device.size.kv_bytes_per_token)
 
 
 @examples(50)
