@@ -8,13 +8,13 @@ What follows from what (sections and tables are ELMoE-3D's):
 
 - LPDDR that is throttled delivers less, inside too: compute near memory gets the same share of its bandwidth.
 - A lost bank takes its PE along. Each bank feeds one PE over a datapath of its own, so that bandwidth and throughput
-  are coupled (5.1, Fig. 9a), and the paper sizes them together (4.1: 16 PEs with 4 GB, 32 with 8 GB). Such a PE could
+  are coupled (5.1, Fig. 9a), and the paper sizes them together (6: 16 PEs with 4 GB, 32 with 8 GB). Such a PE could
   still work on what EXT streams to all (5.1, DP); that is given up here, which decoding never misses and a large
   prefill may. The pair counts as switched off: it leaks nothing, needs no refresh, and has no aggregation link. Half of
   the banks of 8 GB are therefore the 4 GB configuration, in every figure.
-- The clock drives what is on the logic die: the PEs, their aggregation links, and the streamline (7: synthesised for
+- The clock drives what is on the logic die: the PEs, their aggregation links, and the streamline (6: synthesised for
   1.0 GHz; at that clock the links are 256 and 1024 bits wide). HB keeps its bandwidth, for its 0.4 GHz are what tCCD
-  allows the DRAM (7), and so does LPDDR with its own clock; but below 79 % of the clock the streamline is too slow for
+  allows the DRAM (6), and so does LPDDR with its own clock; but below 79 % of the clock the streamline is too slow for
   all that LPDDR delivers. At a lower clock the voltage stays, an assumption: a MAC costs the same, leakage too.
 """
 
