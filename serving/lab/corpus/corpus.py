@@ -13,7 +13,7 @@ from random import Random
 from zlib import crc32
 
 from serving.lab.corpus import cs, humanities, legal, logic, maths, other, science
-from serving.lab.corpus.agents.structured import structured
+from serving.lab.corpus.agents.structured import in_words, structured
 from serving.lab.corpus.agents.tool_calls import tool_chat
 from serving.lab.corpus.asked import asked as asked_of_anything
 from serving.lab.corpus.conversations import conversation
@@ -45,6 +45,7 @@ TOOLS_SHARE, JSON_SHARE, TEXT_SHARE = 0.04, 0.03, 0.06
 # Beside dialogues on anything, tools and JSON need more examples: with 4 % of the others, a model called `clock` to be
 # told the weather, and with 3 % it put cities into JSON that nobody had named.
 TOOLS_BESIDE_ASKED, JSON_BESIDE_ASKED = 0.15, 0.12
+IN_WORDS = 0.15  # of what could be answered as JSON, where nobody asks for that
 RECALL_SHARE = 0.04  # short chats in which something told is asked for again
 # What the trained model is judged by, which it must not have read word for word.
 JUDGED_QUESTIONS: list[str] = json.loads(Path(__file__).with_name("judged_questions.json").read_text(encoding="utf-8"))
@@ -101,7 +102,7 @@ def documents(seed: int, split: str, asked_share: float = 0.0) -> Iterator[Docum
             plain = _asked(rng, split) if asked_share and rng.random() < asked_share else dialogue_
             yield tool_chat(draw, plain, on_the_go=asked_share > 0)
         elif kind < tools + objects:
-            yield structured(draw)
+            yield in_words(draw) if draw.chance(IN_WORDS) else structured(draw)
         elif kind < tools + objects + RECALL_SHARE:
             yield conversation(draw, partial(_part, _topic(rng), split), draw.number(*SHORT))
         else:

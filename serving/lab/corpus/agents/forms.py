@@ -26,9 +26,7 @@ def a_value(kind: str, draw: TextDraw) -> str:
 
 def form(draw: TextDraw) -> tuple[str, dict[str, Any]]:
     """Draw a sentence with the wish to have it as JSON, and the object wanted, its keys in the order asked for."""
-    said = draw.pick(FORMS["said"])
-    values = {name: _value(FIELDS[name], draw) for name in SLOT.findall(said)}
-    told = capital(prose(SLOT.sub(lambda slot: str(values[slot[1]]), said)))
+    told, values = _sentence(draw)
     if draw.chance(SMALL):  # typed without capitals: its words are passed on as they stand
         values = {name: value.lower() if isinstance(value, str) else value for name, value in values.items()}
         told = told.lower()
@@ -38,6 +36,18 @@ def form(draw: TextDraw) -> tuple[str, dict[str, Any]]:
         return f"{told} {draw.pick(FORMS['without_keys'])}", _keyed(values, list(values), draw)
     wanted = _keyed(values, draw.some(list(values), draw.number(1, len(values))), draw)
     return _asked(told, list(wanted), draw), wanted
+
+
+def noted(draw: TextDraw) -> tuple[str, str]:
+    """Draw a sentence of which nobody asks for JSON, and a reply in words."""
+    return _sentence(draw)[0], draw.pick(FORMS["noted"])
+
+
+def _sentence(draw: TextDraw) -> tuple[str, dict[str, Any]]:
+    """Draw a sentence, and the values of the fields in it."""
+    said = draw.pick(FORMS["said"])
+    values = {name: _value(FIELDS[name], draw) for name in SLOT.findall(said)}
+    return capital(prose(SLOT.sub(lambda slot: str(values[slot[1]]), said))), values
 
 
 def _value(field: dict[str, Any], draw: TextDraw) -> str | int:

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from serving.lab.corpus.agents.forms import a_value, form
+from serving.lab.corpus.agents.forms import a_value, form, noted
 from serving.lab.corpus.grammar import capital, plural
 from serving.lab.corpus.knowledge import knowledge
 from serving.lab.corpus.parts import DialogueTurn, Document, TextDraw
@@ -89,6 +89,12 @@ def several(draw: TextDraw) -> tuple[str, Any]:
     return draw.pick([f"Name {FEW[count]} {many}.", f"List {FEW[count]} {many}."]), {many: found} if draw.chance(
         0.5
     ) else found
+
+
+def in_words(draw: TextDraw) -> Document:
+    """Draw a dialogue that could be one about JSON, and nobody asks for it."""
+    prompt, answer = noted(draw)
+    return Document(OTHER, (DialogueTurn("user", prompt), DialogueTurn("assistant", answer)))
 
 
 def structured(draw: TextDraw) -> Document:

@@ -1,9 +1,11 @@
 """Are answers as JSON copied from what was said, by the keys that were asked for, whatever the names are?"""
 
 import re
+from itertools import islice
 from random import Random
 
-from serving.lab.corpus.agents.forms import FIELDS, FORMS, NAMES, SLOT, VALUES, form
+from serving.lab.corpus.agents.forms import FIELDS, FORMS, NAMES, SLOT, VALUES, form, noted
+from serving.lab.corpus.corpus import documents
 from serving.lab.corpus.parts import TextDraw
 
 DRAWS = 2000
@@ -46,3 +48,11 @@ def test_names_are_more_than_can_be_learnt_by_heart_and_some_nobody_has() -> Non
 
 def test_there_are_thousands_of_kinds_of_object() -> None:
     assert len({tuple(wanted) for _, wanted in drawn()}) > 400
+
+
+def test_nobody_gets_json_who_did_not_ask_for_it() -> None:
+    for seed in range(DRAWS):
+        prompt, reply = noted(TextDraw(Random(seed)))
+        assert "JSON" not in prompt and "{" not in prompt + reply
+    chats = [chat for chat in islice(documents(0, "train", 0.5), 4000) if chat.turns[-1].content in FORMS["noted"]]
+    assert 10 < len(chats) < 60
