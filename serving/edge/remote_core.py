@@ -38,7 +38,7 @@ from serving.edge.front_ends.edge_messages import (
     STOP,
     UP,
     WARM,
-    Abortion,
+    AbortedRequests,
     AdmissionCall,
     BroughtCall,
     CallEnd,
@@ -248,7 +248,7 @@ class RemoteCore(RefusedCalls):
 
     def abort_elsewhere(self, ids: list[str]) -> None:
         """Have other edges end those of their requests that a client has aborted here, by the ids that it gave them."""
-        self._core.tell(ABORT, Abortion(ids))
+        self._core.tell(ABORT, AbortedRequests(ids))
 
     def _end(self, request_ids: list[str], how: Literal["stop", "give_up", "cancel"]) -> None:
         if request_ids:
@@ -274,7 +274,7 @@ class RemoteCore(RefusedCalls):
             self._order.end(output.request_id for output in outputs.outputs)
             self.outputs.put(outputs, outputs.timestamp)
         elif answer.call_id == NO_ANSWER:
-            self.abort_here(msgspec.msgpack.decode(answer.result.result, type=Abortion).ids)
+            self.abort_here(msgspec.msgpack.decode(answer.result.result, type=AbortedRequests).ids)
         else:
             self._core.take(answer)
 

@@ -21,7 +21,7 @@ PULSE, STOP, UP, WARM = "foreserve_pulse", "foreserve_stop", "foreserve_up", "fo
 CALL = "foreserve-call"
 """The name of the number of a request's call among vLLM's trace headers, which nothing else uses here."""
 NO_ANSWER = 0
-"""The id of a utility call that nobody waits for; as that of an answer, of an `Abortion` that the core passes on."""
+"""The id of a utility call that nobody waits for; of an answer, `AbortedRequests` that the core passes on."""
 
 
 class BroughtCall(msgspec.Struct, array_like=True, frozen=True):
@@ -96,7 +96,7 @@ class KeptRequests(msgspec.Struct, array_like=True, frozen=True):
     requests: list[str]
 
 
-class Abortion(msgspec.Struct, array_like=True, frozen=True):
+class AbortedRequests(msgspec.Struct, array_like=True, frozen=True):
     """A client has aborted requests, by the ids that it has given them, and the edge that was told has none of them:
     each of the others is to end those that it has."""
 

@@ -118,9 +118,9 @@ class OwnEdge(FrontEnd):
                 server.send(EngineCoreOutputs(utility_output=UtilityOutput(call_id, result=UtilityResult(b""))))
         self._eager.clear()
 
-    def _pass_on(self, abortion: bytes) -> None:
+    def _pass_on(self, aborted: bytes) -> None:
         """Tell the other edges of requests that were aborted here, and are none of this one's."""
-        told = EngineCoreOutputs(utility_output=UtilityOutput(NO_ANSWER, result=UtilityResult(abortion)))
+        told = EngineCoreOutputs(utility_output=UtilityOutput(NO_ANSWER, result=UtilityResult(aborted)))
         for edge in self.others:
             for server in edge._servers:
                 server.send(told)
