@@ -22,6 +22,7 @@ class Settings:
     alone: float = 0.8  # of segments, how many are one document
     asked: float = 0.55  # of documents, how many are on anything that people ask
     began: str = ""  # the SHA-256 of the weights that this run began with; none: random ones
+    kept: float = 1.0  # of what it has learnt, how much is kept: the rest of the way is to the weights it began with
     long_tokens: int = 4096  # longest segment of conversations
     long: int = 2400  # last steps, in one of `long_every` of which half of the parts are such conversations
     long_every: int = 4

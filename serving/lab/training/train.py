@@ -50,6 +50,7 @@ def _train(run: TrainingRun, taken: int, progress: TrainingProgress, folder: Pat
             _save(run, progress, folder, finished=False)
             save_checkpoint(run, step + 1, progress, folder)
             saved_s = time.monotonic()
+    run.settle()
     progress.held_out = run.measure()
     progress.end()
 

@@ -7,7 +7,7 @@ from serving.cli.arguments.report import add_out
 from serving.scenario.options import positive
 from serving.usage_error import UsageError
 
-OF_SETTINGS = ("steps", "asked", "seed", "threads")
+OF_SETTINGS = ("steps", "asked", "kept", "seed", "threads")
 OF_TRAINING = (*OF_SETTINGS, "resume", "start_from")
 """Options of a training, by their names in Python; of those that nobody gives the run's settings have the default."""
 
@@ -31,6 +31,13 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--start-from", type=Path, metavar="FOLDER", help="go on from the weights of this model, and read in its tokens"
     )
     parser.add_argument(
+        "--kept",
+        type=_share,
+        metavar="SHARE",
+        help="with --start-from: of what is learnt, how much is kept, the rest of the way being that to the weights it"
+        " begins with (default: all)",
+    )
+    parser.add_argument(
         "--asked",
         type=_share,
         metavar="SHARE",
@@ -42,7 +49,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def _share(text: str) -> float:
-    """Return a share of the documents from the command line."""
+    """Return a share from the command line."""
     try:
         value = float(text)
     except ValueError:
@@ -63,5 +70,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--card trains nothing: --{option} goes with a training.")
     if args.card:
         return describe_bundled(args.out)
+    if args.kept is not None and args.start_from is None:
+        raise UsageError("--kept goes with --start-from: there are no other weights to keep a part of.")
     settings = Settings(**{name: value for name, value in given.items() if name in OF_SETTINGS})
     return train_bundled(args.out, settings, args.resume, args.start_from)

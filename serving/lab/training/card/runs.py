@@ -53,13 +53,18 @@ def _went_on(before: LoggedRun, run: LoggedRun) -> str:
 Then, from those weights (SHA-256 {s["began"][:16]}...{_widened(before, run)}) on, {_taken(run)}
 {_asked(s)} Of the segments {s["alone"]:.0%} are one document. The sameness of topics weighs {s["same"]:g};
 the learning rates rise to {min(s["steps"] / s["fall"], 1.0):.0%} of those above at most, and fall linearly to
-zero{_stopped(run)}.
+zero{_stopped(run)}.{_kept(run)}
 """
 
 
 def _widened(before: LoggedRun, run: LoggedRun) -> str:
     sizes = [each.settings["shape"]["head_size"] for each in (before, run)]
     return f", its heads widened from {sizes[0]} to {sizes[1]}" if sizes[0] != sizes[1] else ""
+
+
+def _kept(run: LoggedRun) -> str:
+    kept = run.settings.get("kept", 1.0)
+    return f" The weights are {kept:.0%} of the way from those that it began with to its last ones." if kept < 1 else ""
 
 
 def _stopped(run: LoggedRun) -> str:

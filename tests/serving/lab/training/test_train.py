@@ -16,6 +16,7 @@ from serving.lab.corpus.parts import DialogueTurn
 from serving.lab.training import train as module
 from serving.lab.training.batches import ASKED, batches, encode, segments
 from serving.lab.training.card.curve import one_after_the_other
+from serving.lab.training.card.runs import training_of
 from serving.lab.training.checkpoint import CHECKPOINT, save_checkpoint
 from serving.lab.training.command import for_cpu
 from serving.lab.training.export import from_hf, load_model
@@ -132,6 +133,20 @@ def test_a_run_goes_on_from_the_weights_of_another_in_its_tokens_and_below_its_l
     assert [run.points[-1]["step"] for run in runs] == [4, 2]
     points = one_after_the_other([run.points for run in runs])
     assert [points[-1]["tokens"], points[-2]["tokens"]] == [6 * 512, 4 * 512]
+
+
+def test_weights_may_be_between_those_that_a_run_began_with_and_its_last_ones(tokenizer, tmp_path):
+    assert train(TrainingRun(settings(steps=4), tokenizer), tmp_path / "first")
+    ends = {}
+    for kept in (1.0, 0.25):
+        begun = from_model(tmp_path / "first", settings(steps=3, seed=1, kept=kept))
+        run = TrainingRun(begun.settings, begun.tokenizer, begun.model)
+        assert train(run, tmp_path / str(kept), earlier=begun.log)
+        ends[kept] = list(run.model.parameters())
+    for first, last, between in zip(load(tmp_path / "first").parameters(), ends[1.0], ends[0.25], strict=True):
+        assert torch.equal(between, torch.lerp(first, last, 0.25)) and not torch.equal(first, last)
+    assert "25% of the way" in training_of(logged_runs(tmp_path / "0.25"))
+    assert "of the way" not in training_of(logged_runs(tmp_path / "1.0"))
 
 
 def test_a_run_goes_on_from_a_model_with_narrower_heads(tokenizer, tmp_path):
