@@ -171,8 +171,8 @@ def test_a_choice_that_is_null_is_for_vllm(agent: openai.OpenAI) -> None:
     assert answer.finish_reason == "stop" and not answer.message.tool_calls
 
 
-def test_json_has_the_numbers_that_were_said_and_some_of_the_names(agent: openai.OpenAI) -> None:
-    """So small a model copies digits; of names that it reads for the first time it gets few."""
+def test_json_has_the_numbers_and_the_names_that_were_said(agent: openai.OpenAI) -> None:
+    """Of kinds that it was taught; of other names and keys so small a model gets a part."""
     fields = {"city": CITY, "people": NUMBER}
     schema = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
     form = {"type": "json_schema", "json_schema": {"name": "table", "schema": schema}}
@@ -188,7 +188,7 @@ def test_json_has_the_numbers_that_were_said_and_some_of_the_names(agent: openai
         answer = chat(agent, [{"role": "user", "content": words}], response_format=form, temperature=0)
         said.append(json.loads(answer.choices[0].message.content))
     assert sum(one["people"] == people for one, (_, people) in zip(said, asked, strict=True)) >= 4
-    assert any(one["city"] == city for one, (city, _) in zip(said, asked, strict=True))
+    assert sum(one["city"] == city for one, (city, _) in zip(said, asked, strict=True)) >= 4
 
 
 def test_an_agent_loops_through_five_turns(agent: openai.OpenAI) -> None:
