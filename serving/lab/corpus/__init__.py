@@ -4,6 +4,6 @@
 `maths`, ...), and its words and facts are one file in `facts/`. `knowledge` holds those facts, `moves` ask and answer
 from them in ways that all topics share, `grammar` expands phrases. Problems come with computed answers: `arithmetic`,
 `maths`, `puzzles`, `members`, `logic`. `texts` are no dialogues: stories, articles, letters.
-`world` asks tables, `unknown` asks what nobody here can answer, `structured` has answers as JSON, `tool_calls` chats
-with tools, and `conversations` long chats.
+`world` asks tables, `unknown` asks what nobody here can answer. `agents` has chats with tools
+(`tool_calls`) and answers as JSON (`structured`, `forms`), `conversations` come back to what was told first.
 """

@@ -1,6 +1,6 @@
-"""Long conversations: many exchanges in one chat, with something told early that is asked for again at the end.
+"""Conversations: many exchanges in one chat, with something told early that is asked for again at the end.
 
-They are what long contexts are learnt from: the answer stands thousands of tokens before its question.
+Long ones are what long contexts are learnt from: the answer stands thousands of tokens before its question.
 """
 
 from collections.abc import Callable
