@@ -72,7 +72,8 @@ class DeviceMetrics:
         self.used = Gauges(
             registry,
             "foreserve_tier_used_bytes",
-            "Memory in use by tier and kind, of a shared tier's weights an even share; experts in HB are copies.",
+            "Memory in use by tier and kind, of a shared tier's weights an even share; experts in HB are copies, and"
+            " while it drafts the slices that drafts are made of.",
             ["device", "tier", "kind"],
             self._used,
         )
