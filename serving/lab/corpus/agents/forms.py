@@ -24,12 +24,16 @@ def a_value(kind: str, draw: TextDraw) -> str:
     return draw.pick(VALUES[kind])
 
 
+def in_small_letters(values: dict[str, Any]) -> dict[str, Any]:
+    """Return values as they are where somebody types without capitals: words are passed on as they stand."""
+    return {name: value.lower() if isinstance(value, str) else value for name, value in values.items()}
+
+
 def form(draw: TextDraw) -> tuple[str, dict[str, Any]]:
     """Draw a sentence with the wish to have it as JSON, and the object wanted, its keys in the order asked for."""
     told, values = _sentence(draw)
-    if draw.chance(SMALL):  # typed without capitals: its words are passed on as they stand
-        values = {name: value.lower() if isinstance(value, str) else value for name, value in values.items()}
-        told = told.lower()
+    if draw.chance(SMALL):  # typed without capitals
+        told, values = told.lower(), in_small_letters(values)
     if draw.chance(LED):
         told = draw.pick(FORMS["lead"]) + told
     if draw.chance(0.4):

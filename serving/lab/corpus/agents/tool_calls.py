@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from serving.lab.corpus.agents.forms import a_value
+from serving.lab.corpus.agents.forms import a_value, in_small_letters
 from serving.lab.corpus.grammar import capital, prose
 from serving.lab.corpus.knowledge import knowledge
 from serving.lab.corpus.parts import DialogueTurn, Document, Exchange, TextDraw
@@ -229,9 +229,8 @@ def without_tools(draw: TextDraw) -> Exchange:
 
 
 def _in_small_letters(use: ToolUse) -> ToolUse:
-    """Return the use as it is when the question is typed without capitals: its words are passed on as they stand."""
-    arguments = {key: value.lower() if isinstance(value, str) else value for key, value in use.arguments.items()}
-    return replace(use, asked=use.asked.lower().rstrip(".?"), arguments=arguments)
+    """Return the use as it is when the question is typed without capitals."""
+    return replace(use, asked=use.asked.lower().rstrip(".?"), arguments=in_small_letters(use.arguments))
 
 
 def tool_chat(draw: TextDraw, plain: Document, on_the_go: bool = False) -> Document:
