@@ -118,7 +118,7 @@ async def build_engine(settings: EdgeSettings, flags: list[str]) -> "EmulatedLLM
     await wire.ready()
     inbox: Inbox[list[Release]] = Inbox(list[Release], path.parent, f"{path.name}-tokens", settings.host)
     arrivals = Arrivals(clock, partial(board.post, settings.place))
-    core = RemoteCore(wire, inbox, clock, arrivals)
+    core = RemoteCore(wire, inbox, clock, arrivals, settings.max_model_len)
     llm = EmulatedLLM(config, core, renderer)
     core.abort_here = llm.abort_here
     return llm

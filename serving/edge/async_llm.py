@@ -93,11 +93,8 @@ class EmulatedLLM(AsyncLLM):  # type: ignore[misc]
         return await super().add_request(request_id, prompt, params, *args, **kwargs)
 
     async def _add_request(self, request: Any, *args: Any, **kwargs: Any) -> None:
-        """Add a request as `AsyncLLM` does, for no more tokens than its context has, where vLLM's engine would end it;
-        and forget one whose client left before it was in flight, which `AsyncLLM` would keep."""
-        params = request.sampling_params
-        prompt, context = len(request.prompt_token_ids or ()), self.model_config.max_model_len
-        params.max_tokens = most_tokens(params.max_tokens, prompt, context)
+        """Add a request as `AsyncLLM` does, and forget one whose client left before it was in flight, which `AsyncLLM`
+        would keep."""
         try:
             await super()._add_request(request, *args, **kwargs)
         except BaseException:

@@ -110,7 +110,7 @@ class EmulatedCore(UtilityCalls):
     async def add_request_async(self, request: EngineCoreRequest, sink: Sink | None = None) -> None:
         """Have a request served. `sink` gets its outputs; without one they go to this process's own front end, which
         may abort it before it is in flight."""
-        check_text_alone(request)
+        check_text_alone(request, self.devices.cluster.max_model_len)
         if sink is None:
             await self.unsent.send(request.request_id, partial(self._add, request, None))
         else:

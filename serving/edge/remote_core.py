@@ -79,9 +79,12 @@ class RemoteCore(RefusedCalls):
     A request is judged there: whoever answers a call waits for its `judging` first.
     """
 
-    def __init__(self, wire: CoreWire, inbox: Inbox[list[Release]], clock: WallClock, arrivals: Arrivals) -> None:
-        """`inbox` gets tokens, from devices and from the core; `clock`: the emulation's."""
-        self.clock, self.intake = clock, Intake(arrivals)
+    def __init__(
+        self, wire: CoreWire, inbox: Inbox[list[Release]], clock: WallClock, arrivals: Arrivals, context: int
+    ) -> None:
+        """`inbox` gets tokens, from devices and from the core; `clock`: the emulation's; `context`: of how many tokens
+        a request is at most."""
+        self.clock, self.intake, self._context = clock, Intake(arrivals), context
         # Which there are is known to the core, which refuses requests for others: any index may be, as no device that
         # joins gets one that another has had.
         self.devices = SimpleNamespace(nodes=(LAST_DEVICE,))
@@ -164,7 +167,7 @@ class RemoteCore(RefusedCalls):
 
     async def add_request_async(self, request: EngineCoreRequest) -> None:
         """Have a request served, once it is admitted, unless it is aborted before."""
-        check_text_alone(request)
+        check_text_alone(request, self._context)
         await self.unsent.send(request.request_id, partial(self._add, request))
 
     async def _add(self, request: EngineCoreRequest) -> None:

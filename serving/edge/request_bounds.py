@@ -63,8 +63,9 @@ class OutOfBounds(Invalid):
         super().__init__(f"`{field}` {sentence}", parameter=field)
 
 
-def check_text_alone(request: EngineCoreRequest) -> None:
-    """Raise `VLLMClientError` for a request of vLLM's engine that is for something else than text, or has none."""
+def check_text_alone(request: EngineCoreRequest, max_model_len: int) -> None:
+    """Raise `VLLMClientError` for a request of vLLM's engine that is for something else than text, or has none; let one
+    end where the context of `max_model_len` tokens does, as vLLM's engine would."""
     params = request.sampling_params
     if params is None:
         raise VLLMClientError("foreserve emulates text generation only: no pooling requests.")
@@ -74,6 +75,7 @@ def check_text_alone(request: EngineCoreRequest) -> None:
         raise VLLMClientError("foreserve takes whole prompts of text or tokens: no embeddings, no streamed input.")
     if not request.prompt_token_ids or not params.max_tokens:
         raise VLLMClientError("A request has a prompt of at least one token, and may generate at least one.")
+    params.max_tokens = most_tokens(params.max_tokens, len(request.prompt_token_ids), max_model_len)
 
 
 def check_fits(request: EngineCoreRequest, max_model_len: int) -> None:

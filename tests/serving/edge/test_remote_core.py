@@ -42,6 +42,7 @@ from serving.types import Chunk, Release
 
 Told = TypeVar("Told")
 FULL = Refusal(Reason.QUEUE, "All 2 places of the queue are taken.", 6.0)
+CONTEXT = 64
 TOO_LONG = Refusal(Reason.TOO_LONG, "The context has no room for that.", field="max_tokens")
 
 
@@ -92,8 +93,8 @@ class Answering(Wire):
 
     def send(self, kind: Any, message: Any) -> None:
         super().send(kind, message)
-        _, number, method, _ = message
-        if method in (ADMIT, PLACES):
+        if isinstance(message, tuple) and message[2] in (ADMIT, PLACES):
+            number = message[1]
             result = UtilityResult(msgspec.msgpack.encode(Judgement(self.refusal, {}, False)))
             outputs = EngineCoreOutputs(utility_output=UtilityOutput(number, result=result))
             asyncio.get_running_loop().call_soon(self.core._take, MsgpackEncoder().encode(outputs))
@@ -101,7 +102,7 @@ class Answering(Wire):
 
 def core_on(clock: WallClock, wire: Wire, kind: type[RemoteCore]) -> RemoteCore:
     inbox: Any = SimpleNamespace(address=Address("here", "/inbox"), start=lambda *takers: None)
-    return kind(wire, inbox, clock, Arrivals(clock))  # type: ignore[arg-type]
+    return kind(wire, inbox, clock, Arrivals(clock), CONTEXT)  # type: ignore[arg-type]
 
 
 def test_a_request_that_is_refused_after_its_call_was_answered_leaves_no_call() -> None:
@@ -190,6 +191,26 @@ def test_a_request_that_is_aborted_while_it_waits_for_its_admission_is_not_sent(
         await asyncio.sleep(0.01)
         assert [said[2] for said in wire.said if isinstance(said, tuple)] == [INBOX, ADMIT, STOP]
         assert not any(isinstance(said, EngineCoreRequest) for said in wire.said)
+
+    asyncio.run(play())
+
+
+def test_a_request_is_judged_and_sent_for_no_more_tokens_than_its_context_has() -> None:
+    """As each of several choices is, which vLLM sends for as many as its client has asked for."""
+
+    async def play() -> None:
+        wire = Answering()
+        core = wire.core = core_on(WallClock(0.0), wire, RemoteCore)
+        wire.refusal, request = None, probe("a", 2**31 - 1, CONTEXT)
+
+        async def ask() -> None:
+            stamp(core.clock)
+            await core.add_request_async(request)
+
+        await asyncio.create_task(ask())
+        (judged,), left = wire.told(ADMIT, AdmissionCall), CONTEXT - len(request.prompt_token_ids)
+        assert judged.asked.max_tokens == request.sampling_params.max_tokens == left
+        assert wire.said[-1] is request
 
     asyncio.run(play())
 

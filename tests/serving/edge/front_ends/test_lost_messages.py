@@ -97,7 +97,7 @@ async def joined(folder: Path, core: Any, lost: set[str]) -> AsyncIterator[Remot
     await wire.ready()
     inbox: Inbox[list[Release]] = Inbox(list[Release], folder / "here", "edge", Host("here"))
     clock = WallClock(0.0)
-    remote = RemoteCore(wire, inbox, clock, Arrivals(clock))
+    remote = RemoteCore(wire, inbox, clock, Arrivals(clock), 64)
     pulses = asyncio.create_task(remote.send_pulses())
     try:
         async with asyncio.timeout(PATIENCE_S):

@@ -1,0 +1,83 @@
+"""Are several choices of one request bounded, and ended, as a request of one is?"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from typing import Any, NamedTuple
+
+import pytest
+from vllm import SamplingParams
+
+from serving.scenario.scenario import Scenario
+from tests.serving.edge.test_cancels import emulation
+
+pytestmark = pytest.mark.alone
+
+CONTEXT, TOKENS_PER_MIN, PATIENCE_S = 512, 60_000, 20.0
+
+
+class Emulated(NamedTuple):
+    """An engine and its core, and the loop that they run in."""
+
+    runner: asyncio.Runner
+    engine: Any
+    core: Any
+
+    def run(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something in the loop, as a task with a context of its own."""
+
+        async def apart() -> None:
+            async with asyncio.timeout(PATIENCE_S):
+                await asyncio.create_task(work)
+                await holds(lambda: not self.core.flights)
+
+        self.runner.run(apart())
+
+    @contextlib.asynccontextmanager
+    async def asked(self, n: int, **params: Any) -> AsyncIterator[list[int]]:
+        """A request for `n` choices whose first token is there, by its prompt; its client leaves at the end."""
+        self.engine.stamp()
+        prompt = self.engine.renderer.tokenizer.encode("Tell me about caches.")
+        asked = SamplingParams(n=n, seed=1, ignore_eos=True, **params)
+        outputs = self.engine.generate({"type": "token", "prompt_token_ids": prompt}, asked, f"asks for {n}")
+        async with contextlib.aclosing(outputs):
+            await anext(outputs)
+            yield prompt
+
+
+@pytest.fixture(scope="module")
+def emulated() -> Iterator[Emulated]:
+    scenario = Scenario(
+        token_model="foreserve-tiny",
+        batching="topic-aware",
+        max_model_len=CONTEXT,
+        key_tokens_per_min=TOKENS_PER_MIN,
+        http_port=0,
+        grpc_port=0,
+    )
+    with asyncio.Runner() as runner:
+        context = emulation(scenario)
+        engine, core = runner.run(context.__aenter__())
+        yield Emulated(runner, engine, core)
+        runner.run(context.__aexit__(None, None, None))
+
+
+async def holds(there: Callable[[], object]) -> None:
+    while not there():
+        await asyncio.sleep(0.01)
+
+
+def test_they_end_where_the_context_does_and_refund_no_more_than_was_charged(emulated: Emulated) -> None:
+    core = emulated.core
+
+    async def play() -> None:
+        bucket, began_s = core.admission.rules.limits_of("").tokens, core.clock.now()
+        bucket.take(TOKENS_PER_MIN / 2, began_s)
+        before = bucket.level(began_s)
+        async with emulated.asked(2, max_tokens=2**31 - 1) as prompt:
+            assert [flight.request.max_tokens for flight in core.flights] == [CONTEXT - len(prompt)] * 2
+        await holds(lambda: not core.flights)
+        ended_s = core.clock.now()
+        assert bucket.level(ended_s) <= before + bucket.per_s * (ended_s - began_s) + 1e-6
+
+    emulated.run(play())
