@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 class EdgeSettings(msgspec.Struct, frozen=True):
     """Settings of an edge: whose it is, where it listens, on this `host`, also (at `path`) for the engine core, whose
-    clock has this `origin`, and its `place` on the board of arrivals."""
+    clock has this `origin`, and its `place` on the board of arrivals; whether calls are logged or `traced`."""
 
     scenario: Scenario
     access: Access
@@ -52,6 +52,7 @@ class EdgeSettings(msgspec.Struct, frozen=True):
     grpc_port: int
     log_format: str
     log_level: str
+    traced: bool
 
 
 def main() -> None:
@@ -120,7 +121,7 @@ async def build_engine(settings: EdgeSettings, flags: list[str]) -> "EmulatedLLM
     arrivals = Arrivals(clock, partial(board.post, settings.place))
     core = RemoteCore(wire, inbox, clock, arrivals, settings.max_model_len)
     llm = EmulatedLLM(config, core, renderer)
-    core.abort_here = llm.abort_here
+    core.abort_here, core.calls.traced = llm.abort_here, settings.traced
     return llm
 
 

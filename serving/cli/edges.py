@@ -128,4 +128,5 @@ class EdgeProcesses:
             self.grpc_port,
             prepared.observing.log_format,
             prepared.observing.log_level,
+            prepared.observing.traced,
         )

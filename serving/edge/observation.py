@@ -59,6 +59,11 @@ class ObservationOptions:
     log_format: str = FORMATS[0]
     log_level: str = "info"
 
+    @property
+    def traced(self) -> bool:
+        """Whether calls are logged or traced."""
+        return self.otlp is not None or self.log_requests
+
     def observers(self, nodes: Iterable[Node], clock: WallClock, model: str) -> list[EdgeObserver]:
         """Return the observers of devices and of requests for the model named `model`."""
         from serving.telemetry.tracing.call_traces import CallTraces

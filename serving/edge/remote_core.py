@@ -6,7 +6,6 @@ import logging
 import time
 from collections.abc import Callable
 from functools import partial
-from itertools import count
 from types import SimpleNamespace
 from typing import Literal
 
@@ -16,7 +15,7 @@ from vllm.v1.engine import EngineCoreOutputs, EngineCoreRequest, EngineCoreReque
 from vllm.v1.serial_utils import MsgpackDecoder
 
 from serving.admission_request import AdmissionRequest
-from serving.call import Call, current_call, text
+from serving.call import Call, current_call
 from serving.clock import WallClock
 from serving.cluster.streams.stream import Inbox
 from serving.edge.arrivals import Arrivals
@@ -28,7 +27,6 @@ from serving.edge.front_ends.edge_messages import (
     ADMIT,
     CALL,
     DELAYS,
-    ENDED,
     INBOX,
     KEPT,
     MISSING,
@@ -40,8 +38,6 @@ from serving.edge.front_ends.edge_messages import (
     WARM,
     AbortedRequests,
     AdmissionCall,
-    BroughtCall,
-    CallEnd,
     Judgement,
     KeptRequests,
     MissingTokens,
@@ -52,6 +48,7 @@ from serving.edge.front_ends.edge_messages import (
 )
 from serving.edge.front_ends.edge_wires import CoreWire
 from serving.edge.front_ends.full_queue import FullQueue
+from serving.edge.front_ends.told_calls import ToldCalls
 from serving.edge.intake import Intake
 from serving.edge.operations.unsent_requests import UnsentRequests
 from serving.edge.operations.utility_calls import RefusedCalls
@@ -94,8 +91,7 @@ class RemoteCore(RefusedCalls):
         self._wire = wire
         self.outputs = OutputQueue(self._note_delay)
         self._core, self._decoder = CoreCalls(wire), MsgpackDecoder(EngineCoreOutputs)
-        # Of its calls, those that have not ended.
-        self._numbers, self._calls = count(1), set[int]()
+        self.calls = ToldCalls(self._core)
         self._delays: list[tuple[int, float]] = []
         self._order, self._inbox, self._full = TokenOrder(), inbox, FullQueue()
         wire.listen(self._take, self.outputs.flush)
@@ -115,7 +111,7 @@ class RemoteCore(RefusedCalls):
         while True:
             self._core.tell(PULSE)
             self._core.tell(INBOX, TokenInbox(self._inbox.address))
-            self._core.tell(KEPT, KeptRequests(list(self._calls), self._order.expected))
+            self._core.tell(KEPT, KeptRequests(self.calls.numbers, self._order.expected))
             if missing := dict(self._order.missing(PULSE_S / 2)) | dict(self._order.quiet(QUIET_PULSES)):
                 self._core.tell(MISSING, MissingTokens(list(missing.items())))
             await asyncio.sleep(PULSE_S)
@@ -125,7 +121,7 @@ class RemoteCore(RefusedCalls):
         call = current_call()
         if call is None:
             return
-        brought = self._brought(call)
+        brought = self.calls.brought(call)
         check_integers("priority", priority)
         message = AdmissionCall(
             brought,
@@ -144,7 +140,7 @@ class RemoteCore(RefusedCalls):
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
         if call.answered and (maker := asyncio.current_task()):
             # Its text is made in the background, which may fail before the core has the request.
-            maker.add_done_callback(lambda _: self.ended(call))
+            maker.add_done_callback(lambda _: self.calls.end(call))
 
     async def _judge(self, call: Call, message: AdmissionCall) -> None:
         """Raise `Overflow` or `Invalid` if the core refuses a request, GivenUp if it has not answered when the call
@@ -175,7 +171,7 @@ class RemoteCore(RefusedCalls):
         try:
             if call is not None:
                 await self._judged(call, request)
-                request.trace_headers = {CALL: str(self._number(call))}
+                request.trace_headers = {CALL: str(self.calls.number(call))}
             self._order.begin(request.request_id)
             self._wire.send(EngineCoreRequestType.ADD, request)
             if call is not None:
@@ -183,7 +179,7 @@ class RemoteCore(RefusedCalls):
         finally:
             if call is not None and call.answered:
                 # Its text is made in the background: nothing else tells the core that it has ended by now.
-                self.ended(call)
+                self.calls.end(call)
 
     async def _judged(self, call: Call, request: EngineCoreRequest) -> None:
         """Wait until a request is admitted. Raise `Overflow` or `Invalid` if it is refused."""
@@ -203,7 +199,7 @@ class RemoteCore(RefusedCalls):
         call, refusal = current_call(), self._full.refusal(time.monotonic())
         if refusal is None or n > 1 or call is None or call.judging or call.answered:
             return
-        self._core.ask(PLACES, TurnedAway(self._brought(call), refusal)).add_done_callback(self._learn_of_places)
+        self._core.ask(PLACES, TurnedAway(self.calls.brought(call), refusal)).add_done_callback(self._learn_of_places)
         raise self._refused(call, refusal)
 
     def _learn_of_places(self, answer: asyncio.Future[bytes]) -> None:
@@ -217,24 +213,7 @@ class RemoteCore(RefusedCalls):
 
     def ended(self, call: Call) -> None:
         """Tell the core that a call was answered, or broken off."""
-        if call.number:
-            self._core.tell(ENDED, CallEnd(call.number, call.status))
-            self._calls.discard(call.number)
-            call.number = 0
-
-    def _brought(self, call: Call) -> BroughtCall:
-        """Return a call as the core is told of it. Raise `OutOfBounds` for an integer that can't be sent."""
-        for field, said in call.body.items():
-            check_integers(field, said)
-        headers = [(text(name), text(value)) for name, value in call.headers]
-        return BroughtCall(self._number(call), call.route, call.arrival_s, headers, dict(call.body), call.posted_s)
-
-    def _number(self, call: Call) -> int:
-        """Return the number by which the core knows a call."""
-        if not call.number:
-            call.number = next(self._numbers)
-            self._calls.add(call.number)
-        return call.number
+        self.calls.answered(call)
 
     async def abort_requests_async(self, request_ids: list[str]) -> None:
         """vLLM's output handler calls this for one reason: it has seen a stop string."""

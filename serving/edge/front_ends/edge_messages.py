@@ -69,10 +69,12 @@ class TurnedAway(msgspec.Struct, array_like=True, frozen=True):
 
 
 class CallEnd(msgspec.Struct, array_like=True, frozen=True):
-    """A call was answered with a `status`, as HTTP or gRPC writes it, or broken off ("")."""
+    """A call was answered with a `status`, as HTTP or gRPC writes it, or broken off (""). `brought`: one that the edge
+    has refused by itself, and the core has not heard of before."""
 
     call: Count
     status: str
+    brought: BroughtCall | None = None
 
 
 class ReleaseDelays(msgspec.Struct, array_like=True, frozen=True):

@@ -247,6 +247,8 @@ class OwnEdge(FrontEnd):
         return Judgement(refusal, call.answer, bool(call.recorded))
 
     def _end(self, ended: CallEnd) -> None:
+        if ended.brought is not None:
+            self._begin(ended.brought)
         self._judgements.pop(ended.call, None)
         if call := self._calls.pop(ended.call, None):
             call.status = ended.status

@@ -27,6 +27,7 @@ from serving.edge.front_ends.edge_messages import (
     PLACES,
     STOP,
     AdmissionCall,
+    BroughtCall,
     CallEnd,
     Judgement,
     MissingTokens,
@@ -117,7 +118,7 @@ def test_a_request_that_is_refused_after_its_call_was_answered_leaves_no_call() 
             await core.add_request_async(probe("a", 4, 64))
         assert wire.ended == [1] and not call.number
         # Whichever call comes next, wherever it lies in memory, is another one.
-        assert core._number(Call(0.0)) > 1
+        assert core.calls.number(Call(0.0)) > 1
 
     asyncio.run(play())
 
@@ -211,6 +212,35 @@ def test_a_request_is_judged_and_sent_for_no_more_tokens_than_its_context_has() 
         (judged,), left = wire.told(ADMIT, AdmissionCall), CONTEXT - len(request.prompt_token_ids)
         assert judged.asked.max_tokens == request.sampling_params.max_tokens == left
         assert wire.said[-1] is request
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    ("traced", "route", "status", "told"),
+    [
+        (True, "/v1/chat/completions", "404", True),
+        (True, "/vllm.grpc.engine.VllmEngine/Generate", "INVALID_ARGUMENT", True),
+        (True, "/v1/chat/completions", "200", False),
+        (True, "/v1/models", "404", False),
+        (False, "/v1/chat/completions", "404", False),
+    ],
+)
+def test_a_call_that_the_edge_alone_has_refused_is_told_of_once_if_somebody_follows_those(
+    traced: bool, route: str, status: str, told: bool
+) -> None:
+    async def play() -> None:
+        clock, wire = WallClock(0.0), Wire()
+        core = core_on(clock, wire, RemoteCore)
+        core.calls.traced = traced
+        call = stamp(clock, [(b"traceparent", b"x")], route)
+        # That is why.
+        call.body, call.status = {"topic": 2**70}, status
+        core.ended(call)
+        core.calls.end(call)
+        brought = BroughtCall(1, route, call.arrival_s, [("traceparent", "x")], {})
+        assert wire.told(ENDED, CallEnd) == ([CallEnd(1, status, brought)] if told else [])
+        assert not call.number and not core.calls.numbers
 
     asyncio.run(play())
 

@@ -2,12 +2,14 @@
 dies cost nobody else anything?"""
 
 import contextlib
+import json
 import os
 import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import grpc
@@ -48,6 +50,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def edges(log: Path) -> Iterator[ServerProcess]:
     options = ("--devices", "2", "--edges", "2", "--speed", "4", "--max-queue", str(PLACES))
+    options += ("--log-requests", "--log-format", "json")
     with server(*options, quiet=True, log=log) as child:
         yield child
 
@@ -127,6 +130,21 @@ def test_refusals_come_with_a_status_before_a_stream_begins(edges: ServerProcess
     beyond = {"x-data-parallel-rank": str(2**31 - 1)}
     assert httpx.post(edges.http_url + CHAT, json=ASKED, headers=beyond, timeout=60).status_code == 400
     assert httpx.post(edges.http_url + CHAT, json=ASKED, headers={"x-data-parallel-rank": "1"}).status_code == 200
+
+
+def test_who_is_refused_by_an_edge_alone_has_a_line_in_the_log(edges: ServerProcess, log: Path) -> None:
+    for id, body, status in (("unknown", {**ASKED, "model": "nobody"}, 404), ("wrong", {**ASKED, "n": "many"}, 400)):
+        answer = httpx.post(edges.http_url + CHAT, json=body, headers={"x-request-id": id}, timeout=60)
+        assert answer.status_code == status, answer.text
+        said = {"message": f"A request was refused. The call was answered with {status}.", "request_id": id}
+        said |= {"route": CHAT, "status": str(status), "error": str(status)}
+        wait_until(partial(has_line, log, said))
+
+
+def has_line(log: Path, said: dict[str, str]) -> bool:
+    """Tell whether a line of a log of JSON says so, among other things."""
+    lines = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{") and line.endswith("}")]
+    return any(said.items() <= line.items() for line in lines)
 
 
 def test_a_full_queue_is_told_before_a_body_is_read_and_each_of_its_refusals_is_counted(edges: ServerProcess) -> None:

@@ -240,6 +240,16 @@ def test_a_request_that_ends_before_it_is_in_flight_never_is(
     asyncio.run(run())
 
 
+def test_a_call_that_only_the_edge_knew_begins_and_ends_at_once(tmp_path: Path) -> None:
+    core = Core()
+    edge = OwnEdge(tmp_path / "wire", core, None)  # type: ignore[arg-type]  # what an edge asks of it
+    brought = BroughtCall(5, "/v1/completions", 3.0, [("x", "y")], {})
+    edge.answer(0, ENDED, [msgspec.msgpack.encode(CallEnd(5, "404", brought))])
+    ((told, call),) = core.told
+    assert told == "ended" and call.status == "404" and not edge._calls
+    assert (call.route, call.arrival_s, call.headers) == ("/v1/completions", 3.0, [("x", "y")])
+
+
 @pytest.mark.parametrize("full", [True, False])
 def test_a_call_that_the_edge_has_refused_is_counted_and_the_next_one_is_told_what_is_so_now(
     tmp_path: Path, full: bool
