@@ -251,7 +251,8 @@ class EmulatedCore(UtilityCalls):
         self.stop(request_ids)
 
     def give_up(self, request_ids: list[str]) -> None:
-        """End requests whose outputs could not be processed; their clients have been told."""
+        """End requests whose outputs could not be processed, and choices beside them; their clients have been told."""
+        self.unsent.abort(request_ids)
         self._end(request_ids, FinishReason.ERROR)
 
     def stop(self, request_ids: list[str]) -> None:

@@ -220,7 +220,8 @@ class RemoteCore(RefusedCalls):
         self._end(request_ids, "stop")
 
     def give_up(self, request_ids: list[str]) -> None:
-        """End requests whose outputs could not be processed; their clients have been told."""
+        """End requests whose outputs could not be processed, and choices beside them; their clients have been told."""
+        self.unsent.abort(request_ids)
         self._end(request_ids, "give_up")
 
     def cancel(self, request_ids: list[str]) -> None:

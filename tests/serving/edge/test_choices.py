@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import pytest
 from vllm import SamplingParams
 
+from serving.edge.refusals import GivenUp
+from serving.flight import Flight
 from serving.scenario.scenario import Scenario
 from tests.serving.edge.test_cancels import emulation
 
@@ -80,4 +82,34 @@ def test_they_end_where_the_context_does_and_refund_no_more_than_was_charged(emu
         ended_s = core.clock.now()
         assert bucket.level(ended_s) <= before + bucket.per_s * (ended_s - began_s) + 1e-6
 
+    emulated.run(play())
+
+
+def test_one_that_is_on_its_way_when_another_fails_is_never_served(
+    emulated: Emulated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    core, dispatcher = emulated.core, emulated.core._dispatcher
+    submit = dispatcher.submit
+
+    async def pause_after(flight: Flight) -> None:
+        await submit(flight)
+        core.gate.close()
+
+    async def ask() -> None:
+        async with emulated.asked(2, max_tokens=50):
+            pytest.fail("The first of them has failed.")
+
+    async def play() -> None:
+        asking = asyncio.create_task(ask())
+        await holds(lambda: core.flights and core.gate.closed)
+        (flight,) = core.flights
+        dispatcher._refuse(flight, "There is no device for this.")
+        with pytest.raises(GivenUp, match="no device"):
+            await asking
+        core.gate.open()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not core.flights and not core.set_aside
+
+    monkeypatch.setattr(dispatcher, "submit", pause_after)
     emulated.run(play())

@@ -172,7 +172,8 @@ def test_a_pulse_tells_where_tokens_go_and_asks_for_those_that_have_not_come(mon
     asyncio.run(play())
 
 
-def test_a_request_that_is_aborted_while_it_waits_for_its_admission_is_not_sent() -> None:
+@pytest.mark.parametrize("how", ["cancel", "give_up"])
+def test_a_request_that_ends_while_it_waits_for_its_admission_is_not_sent(how: str) -> None:
     async def play() -> None:
         clock, wire = WallClock(0.0), Wire()
         core = core_on(clock, wire, RemoteCore)
@@ -184,7 +185,7 @@ def test_a_request_that_is_aborted_while_it_waits_for_its_admission_is_not_sent(
         asking = asyncio.create_task(ask())
         while not wire.told(ADMIT, AdmissionCall):
             await asyncio.sleep(0)
-        core.cancel(["a"])
+        getattr(core, how)(["a"])
         async with asyncio.timeout(10):
             await asking
         # The judgement comes all the same.
