@@ -10,10 +10,10 @@ class AdmissionRequest:
     """A request to be judged: `n` sequences of at most `max_tokens` each, on `device` if it names one.
 
     `slo`, `ttft_s`, `tpot_s`, `priority` and `topic` are its options (`admission/request_options.py`), completed by its
-    SLO class; `waited_s` have passed since it arrived. `charged` counts the tokens that the key was charged for other
-    prompts of the same call, which then counts as no further request. Of an admitted one, `places` in the queue are
-    reserved for sequences still to come, and the forecast knows it as `aside` until the first of them is in flight (""
-    from then on).
+    SLO class, and by what its prompt was found to be about; `waited_s` have passed since it arrived. `charged` counts
+    the tokens that the key was charged for other prompts of the same call, which then counts as no further request. Of
+    an admitted one, `places` in the queue are reserved for sequences still to come, and the forecast knows it as
+    `aside` until the first of them is in flight ("" from then on).
     """
 
     prompt_tokens: Count

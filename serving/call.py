@@ -22,11 +22,12 @@ Headers = Iterable[tuple[str | bytes, str | bytes]]
 @dataclass(slots=True)
 class Choices:
     """The `n` sequences that a client asked for in one request. Of those that have `ended` the longest had `longest`
-    tokens."""
+    tokens. `prefix` are a `Request`'s fields of the blocks of their prompt, once these are known."""
 
     n: int = 1
     ended: int = 0
     longest: int = 0
+    prefix: Mapping[str, Any] | None = None
 
     def end(self, tokens: int) -> bool:
         """Take note that one has ended, with so many tokens; tell whether it was the last."""

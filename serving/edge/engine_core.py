@@ -32,7 +32,7 @@ from serving.edge.kv_events.publishers import KvEvents
 from serving.edge.operations.gate import Gate
 from serving.edge.operations.unsent_requests import UnsentRequests
 from serving.edge.operations.utility_calls import UtilityCalls
-from serving.edge.prompt_topics import PromptTopics, topic_of
+from serving.edge.prompt_topics import PromptTopics, find_topic
 from serving.edge.refusals import SOONEST_S, GivenUp, Overflow, exception_of
 from serving.edge.request_bounds import check_text_alone
 from serving.edge.text_choice import TextChoice, TextNeeds, next_stream_of, rate_of
@@ -149,14 +149,14 @@ class EmulatedCore(UtilityCalls):
         self, request: EngineCoreRequest, admitted: AdmissionRequest, recorded: bool, sink: Sink | None
     ) -> Flight:
         """Describe a request, and choose its device. Raise GivenUp if there is none left."""
-        tokens = request.prompt_token_ids
-        topic, classified_s = await topic_of(self._topics, tokens, admitted.topic, self.clock.now)
+        classified_s = await find_topic(self._topics, request.prompt_token_ids, admitted, self.clock.now)
         # A pause may have begun meanwhile.
         await self.gate.passed()
         if self.resources.engine_dead:
             raise GivenUp(ENDED)
         arrived_s = arrival_s(self.clock, request.external_req_id or request.request_id)
-        described = describe(request, admitted, topic, arrived_s, self._prefixes)
+        choices = choices_of(request.external_req_id, admitted.n)
+        described = describe(request, admitted, choices, arrived_s, self._prefixes)
         return Flight(
             core_request=request,
             request=described,
@@ -164,7 +164,7 @@ class EmulatedCore(UtilityCalls):
             device=self._dispatcher.choose(described, request.data_parallel_rank),
             rank=request.data_parallel_rank,
             slo=admitted.slo,
-            choices=choices_of(request.external_req_id, admitted.n),
+            choices=choices,
             shareable=len(described.blocks) * self._prefixes.block_tokens,
             call=current_call(),
             classified_s=classified_s,

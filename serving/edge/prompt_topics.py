@@ -4,6 +4,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from serving.admission_request import AdmissionRequest
+
 # Most servers classify nothing, and are to load no classifier.
 if TYPE_CHECKING:
     from serving.topics.service import TopicService
@@ -35,16 +37,16 @@ class PromptTopics:
         await self._service.close()
 
 
-async def topic_of(
-    topics: PromptTopics | None, tokens: Sequence[int], named: str, now: Callable[[], float]
-) -> tuple[str, tuple[float, float] | None]:
-    """Return what a prompt is about, and from when until when that was asked for, if it was: nobody is asked where its
-    client has `named` it, or there are no `topics`."""
-    if named or topics is None:
-        return named, None
+async def find_topic(
+    topics: PromptTopics | None, tokens: Sequence[int], admitted: AdmissionRequest, now: Callable[[], float]
+) -> tuple[float, float] | None:
+    """Have what is admitted say what its prompt is about, once for all its choices; return from when until when that
+    was asked for, if it was: nobody is asked where its client has named it, or there are no `topics`."""
+    if admitted.topic or topics is None:
+        return None
     asked_s = now()
-    topic = await topics.of(tokens)
-    return topic, (asked_s, now())
+    admitted.topic = await topics.of(tokens)
+    return asked_s, now()
 
 
 def open_topics(tokenizer: Any) -> PromptTopics:

@@ -113,3 +113,26 @@ def test_one_that_is_on_its_way_when_another_fails_is_never_served(
 
     monkeypatch.setattr(dispatcher, "submit", pause_after)
     emulated.run(play())
+
+
+def test_their_prompt_is_classified_and_hashed_once(emulated: Emulated, monkeypatch: pytest.MonkeyPatch) -> None:
+    core, asked = emulated.core, list[str]()
+    topic_of, described = core._topics.of, core._prefixes.described
+
+    def note(what: str, do: Callable[..., Any]) -> Callable[..., Any]:
+        def noting(*said: Any) -> Any:
+            asked.append(what)
+            return do(*said)
+
+        return noting
+
+    async def play() -> None:
+        async with emulated.asked(4, max_tokens=50):
+            assert sorted(asked) == ["blocks", "topic"]
+            requests = [flight.request for flight in core.flights]
+            assert len(requests) == 4 and len({request.topic for request in requests}) == 1 and requests[0].topic
+            assert len({request.seed for request in requests}) == 4
+
+    monkeypatch.setattr(core._topics, "of", note("topic", topic_of))
+    monkeypatch.setattr(core._prefixes, "described", note("blocks", described))
+    emulated.run(play())
