@@ -77,11 +77,9 @@ class EmulatedLLM(AsyncLLM):  # type: ignore[misc]
         self.engine_core.cancel(self.output_processor.fail_all(ENDING))
 
     async def add_request(self, request_id: str, prompt: Any, params: Any, *args: Any, **kwargs: Any) -> Any:
-        """Add a request as `AsyncLLM` does, for text generation only."""
+        """Add a request as `AsyncLLM` does, for text generation only; `generate` has checked it."""
         if not isinstance(params, SamplingParams):
             raise VLLMClientError("foreserve emulates text generation only: no pooling, scoring or embedding requests.")
-        check_request(request_id, params, cache_salt_of(prompt))
-        check_prompt_logprobs(most_tokens_of(prompt), params)
         await self._turns.enter()
         if self._ended:
             raise GivenUp(ENDING)

@@ -168,6 +168,10 @@ class FrontEnd:
         """Return the context in which a request is added: one without a call, as a front end tells of none."""
         return contextvars.copy_context()
 
+    def check(self, request: EngineCoreRequest) -> None:
+        """Raise ValueError or `OutOfBounds` for a request beyond the bounds."""
+        check_fits(request, self._ready.max_model_len)
+
     def answer(self, call_id: int, method: str, arguments: list[Any]) -> UtilityOutput | None:
         """Answer a utility call; None if nobody waits for that."""
         return answered(call_id, method)
@@ -204,7 +208,7 @@ class FrontEnd:
     async def _add(self, server: ServerLink, request: EngineCoreRequest) -> None:
         id = request.request_id
         try:
-            check_fits(request, self._ready.max_model_len)
+            self.check(request)
             await self._core.add_request_async(request, self)
         except Exception as error:
             # Nobody else's request is any the worse for it.

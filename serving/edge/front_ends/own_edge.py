@@ -141,6 +141,9 @@ class OwnEdge(FrontEnd):
         request.trace_headers = None
         return _context(None if call is None else self._calls.get(int(call)))
 
+    def check(self, request: EngineCoreRequest) -> None:
+        """Check nothing: the edge has, and its grammar may be larger by now than a client's may."""
+
     def answer(self, call_id: int, method: str, arguments: list[Any]) -> UtilityOutput | None:
         """Answer a utility call; None if nobody waits for that."""
         if method in (ADMIT, PLACES):

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 from vllm import SamplingParams
 
+from serving.edge import async_llm
 from serving.edge.refusals import GivenUp
 from serving.flight import Flight
 from serving.scenario.scenario import Scenario
@@ -135,4 +136,20 @@ def test_their_prompt_is_classified_and_hashed_once(emulated: Emulated, monkeypa
 
     monkeypatch.setattr(core._topics, "of", note("topic", topic_of))
     monkeypatch.setattr(core._prefixes, "described", note("blocks", described))
+    emulated.run(play())
+
+
+def test_what_they_ask_for_is_checked_once(emulated: Emulated, monkeypatch: pytest.MonkeyPatch) -> None:
+    checked = list[str]()
+    check = async_llm.check_request
+
+    def note(id: str, *said: Any) -> None:
+        checked.append(id)
+        check(id, *said)
+
+    async def play() -> None:
+        async with emulated.asked(2, max_tokens=50):
+            assert checked == ["asks for 2"]
+
+    monkeypatch.setattr(async_llm, "check_request", note)
     emulated.run(play())

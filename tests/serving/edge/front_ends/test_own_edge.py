@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 import pytest
-from vllm.sampling_params import SamplingParams
+from vllm.sampling_params import SamplingParams, StructuredOutputsParams
 from vllm.v1.engine import EngineCoreRequest, EngineCoreRequestType
 from vllm.v1.serial_utils import MsgpackEncoder
 
@@ -36,6 +36,7 @@ from serving.edge.front_ends.edge_messages import (
 )
 from serving.edge.front_ends.own_edge import LOST, OwnEdge
 from serving.edge.refusals import Overflow
+from serving.edge.request_bounds import MOST_GRAMMAR_CHARS
 from serving.flight import Flight
 from serving.refusals import Reason, Refusal
 from serving.types import FAILED, Chunk, DroppedMessages, Release, Request
@@ -206,6 +207,24 @@ def test_what_the_edge_alone_has_heard_is_counted_before_its_request_ends(tmp_pa
             ("cancel", ["c"]),
         ]
         there.inbox.close()
+
+    asyncio.run(run())
+
+
+def test_a_schema_that_its_edge_has_made_larger_is_taken(tmp_path: Path) -> None:
+    """As it does for a small model, which is given schemas with their parts made into one."""
+
+    async def run() -> None:
+        core = WaitingCore()
+        core.gate.set()
+        edge = OwnEdge(tmp_path / "wire", core, SimpleNamespace(max_model_len=64))  # type: ignore[arg-type]
+        server: Any = SimpleNamespace(send=lambda outputs: pytest.fail(f"It is refused: {outputs}"))
+        grammar = StructuredOutputsParams(json={"enum": ["a" * (MOST_GRAMMAR_CHARS + 1)]})
+        params = SamplingParams(max_tokens=9, structured_outputs=grammar)
+        request = EngineCoreRequest("a", [1, 2], None, params, None, 0.0, None, None, None)
+        edge._take(server, [EngineCoreRequestType.ADD.value, *MsgpackEncoder().encode(request)])
+        await asyncio.sleep(0.05)
+        assert core.added == ["a"]
 
     asyncio.run(run())
 
