@@ -13,7 +13,7 @@ class AdmissionRequest:
     SLO class, and by what its prompt was found to be about; `waited_s` have passed since it arrived. `charged` counts
     the tokens that the key was charged for other prompts of the same call, which then counts as no further request. Of
     an admitted one, `places` in the queue are reserved for sequences still to come, and the forecast knows it as
-    `aside` until the first of them is in flight ("" from then on).
+    `aside` until the last of them is in flight.
     """
 
     prompt_tokens: Count

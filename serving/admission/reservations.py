@@ -71,7 +71,8 @@ class Admission:
         return counted_under(asked.slo, asked.ttft_s, asked.tpot_s)
 
     def begin(self, admitted: AdmissionRequest, now_s: float) -> None:
-        """Convert a sequence's reservation: it is about to be in flight. The caller reports it to the forecast.
+        """Convert a sequence's reservation: it is in flight now. The caller reports it to the forecast, which knows a
+        request for several also as one that is set aside until the last of them.
 
         Nothing is reserved any more where its call has ended, as one does whose text is made in the background: its key
         is charged again for what was refunded then.
@@ -81,28 +82,17 @@ class Admission:
         else:
             tokens = admitted.prompt_tokens + admitted.max_tokens
             self.rules.limits_of(admitted.key).charge(False, tokens, now_s)
-        self._forget(admitted)
-
-    def drop(self, admitted: AdmissionRequest, tokens: int) -> None:
-        """Refund a sequence that was to be in flight and never was."""
-        self.rules.give_back(admitted.key, tokens)
 
     def _settle(self, admitted: AdmissionRequest) -> None:
         """Free what an ended call reserved and never began."""
-        never_begun = admitted.places
-        self._free(admitted, never_begun)
-        if admitted.aside:
-            self._forget(admitted)
-            self.rules.give_back(admitted.key, admitted.tokens)
-        elif never_begun:
-            self.rules.give_back(admitted.key, never_begun * admitted.max_tokens)
-
-    def _forget(self, admitted: AdmissionRequest) -> None:
-        """Have the forecast know a request no longer as one that is set aside."""
-        if admitted.aside:
-            self.rules.forecast.on_finish(admitted.aside, 0)
-            admitted.aside = ""
+        if never_begun := admitted.places:
+            self._free(admitted, never_begun)
+            prompt_tokens = admitted.prompt_tokens if never_begun == admitted.n else 0
+            self.rules.give_back(admitted.key, prompt_tokens + never_begun * admitted.max_tokens)
 
     def _free(self, admitted: AdmissionRequest, places: int) -> None:
+        """Free places; the forecast knows a request no longer that has none."""
         admitted.places -= places
         self.set_aside -= places
+        if not admitted.places:
+            self.rules.forecast.on_finish(admitted.aside, 0)

@@ -60,8 +60,8 @@ class EmulatedCore(UtilityCalls):
         cluster = emulation.cluster
         scenario, self.clock = cluster.scenario, WallClock(*cluster.clock)
         self._dispatcher: Dispatcher
-        self.admission, self._beginning = admission, 0
-        self.gate, self.kv_events, self._prefixes = Gate(), kv_events, prefixes_of(scenario, kv_events)
+        self.admission, self.gate, self.kv_events = admission, Gate(), kv_events
+        self._prefixes = prefixes_of(scenario, kv_events)
         self._listeners = BatchedListeners(observers)
         rules, now = admission.rules, self.clock.now
         rate = rate_of(rules.forecast.tokens_per_s, scenario.speed)
@@ -126,15 +126,9 @@ class EmulatedCore(UtilityCalls):
             request.sampling_params = params = copy.copy(params)
             params.seed = random.getrandbits(63)
         admitted = self._admitted(request)
-        self._beginning += 1
-        try:
-            flight = await self._flight(request, admitted, recorded, sink)
-        except BaseException:
-            if current_call() is not None:
-                self.admission.drop(admitted, params.max_tokens)
-            raise
-        finally:
-            self._beginning -= 1
+        flight = await self._flight(request, admitted, recorded, sink)
+        if flight.call is not None:
+            self.admission.begin(admitted, self.clock.now())
         self._observer.on_begin(flight)
         try:
             await self._dispatcher.submit(flight)
@@ -196,7 +190,7 @@ class EmulatedCore(UtilityCalls):
         if priority:
             call.body = {"priority": priority, **call.body}
         try:
-            admitted = self.admission.admit(call, id, asked, extra_args, self._begun, self.clock.now())
+            admitted = self.admission.admit(call, id, asked, extra_args, len(self.flights), self.clock.now())
         except InvalidOption as error:
             return self.refuse(error.refusal)
         return self.refuse(admitted) if isinstance(admitted, Refusal) else None
@@ -215,13 +209,8 @@ class EmulatedCore(UtilityCalls):
 
     def check_places(self, n: int) -> None:
         """Raise `Overflow` or `Invalid` if the queue has no room for `n` sequences more."""
-        if refusal := self.admission.judge_places(current_call(), n, self._begun, self.clock.now()):
+        if refusal := self.admission.judge_places(current_call(), n, len(self.flights), self.clock.now()):
             raise exception_of(self.refuse(refusal), self.clock.speed)
-
-    @property
-    def _begun(self) -> int:
-        """Sequences that have begun: what else has a place is set aside, wherever vLLM has it by then."""
-        return len(self._dispatcher.flights) + self._beginning
 
     @property
     def set_aside(self) -> int:
@@ -243,7 +232,6 @@ class EmulatedCore(UtilityCalls):
         if admitted is None:
             self.admit(request.request_id, asked, params, request.priority)
             admitted = call.admitted[request.request_id]
-        self.admission.begin(admitted, self.clock.now())
         return admitted
 
     async def abort_requests_async(self, request_ids: list[str]) -> None:

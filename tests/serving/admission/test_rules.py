@@ -129,6 +129,20 @@ def test_a_call_that_ends_before_its_request_has_begun_leaves_nothing_behind() -
     taken_on(judge, call(), "b", AdmissionRequest(100, 900))
 
 
+def test_one_for_several_is_forecast_until_the_last_of_them_is_in_flight() -> None:
+    judge = admission()
+    forecast = judge.rules.forecast
+    idle_s = forecast.predict_ttft_s(0, 50, 0.0)
+    admitted = taken_on(judge, one := call(), "a", AdmissionRequest(100, 900, n=3))
+    for left in (2, 1):
+        judge.begin(admitted, 0.0)
+        assert judge.set_aside == left and forecast.predict_ttft_s(0, 50, 0.0) > idle_s
+    judge.begin(admitted, 0.0)
+    assert judge.set_aside == 0 and forecast.predict_ttft_s(0, 50, 0.0) == idle_s
+    one.end(None)
+    assert judge.set_aside == 0
+
+
 def test_an_empty_prompt_keeps_no_place_where_requests_take_turns() -> None:
     """It is admitted before vLLM refuses it."""
     judge, turns = admission(), Forecast()

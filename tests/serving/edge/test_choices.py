@@ -1,4 +1,4 @@
-"""Are several choices of one request bounded, and ended, as a request of one is?"""
+"""Are several choices of one request bounded, described, forecast and ended as a request of one is?"""
 
 import asyncio
 import contextlib
@@ -152,4 +152,21 @@ def test_what_they_ask_for_is_checked_once(emulated: Emulated, monkeypatch: pyte
             assert checked == ["asks for 2"]
 
     monkeypatch.setattr(async_llm, "check_request", note)
+    emulated.run(play())
+
+
+def test_one_whose_topic_is_asked_for_is_forecast(emulated: Emulated, monkeypatch: pytest.MonkeyPatch) -> None:
+    core, topic_of, seen = emulated.core, emulated.core._topics.of, list[tuple[int, int]]()
+    forecast = core.admission.rules.forecast
+
+    async def asked(tokens: list[int]) -> str:
+        seen.append((core.set_aside, len(forecast._at)))
+        return str(await topic_of(tokens))
+
+    async def play() -> None:
+        assert not forecast._at
+        async with emulated.asked(2, max_tokens=50):
+            assert seen == [(2, 1)] and core.set_aside == 0 and len(forecast._at) == 2
+
+    monkeypatch.setattr(core._topics, "of", asked)
     emulated.run(play())

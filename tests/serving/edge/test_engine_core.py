@@ -14,9 +14,6 @@ from serving.edge.engine_core import EmulatedCore
 class Core(SimpleNamespace):
     """What is asked of the core meanwhile: it admits all."""
 
-    clock = SimpleNamespace(now=lambda: 0.0)
-    admission = SimpleNamespace(begin=lambda admitted, now_s: None)
-
     def admit(self, id: str, asked: AdmissionRequest, params: SamplingParams, priority: int) -> None:
         self.call.admitted[id] = asked
 
