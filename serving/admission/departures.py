@@ -19,8 +19,20 @@ class Departures:
         """Record that a request left at `now_s`."""
         self._seen_s.append(now_s)
 
+    def note_arrival(self, taken: int) -> None:
+        """Record that a request came when `taken` places were in use. Where so few were that requests leave as they
+        come, and not as places become free, forget who left so far.
+
+        Half of them tell that: a queue that wavers about its capacity stays above, and at half of it requests leave at
+        half the pace of a full one, if not at the same.
+        """
+        if 2 * taken < self._places:
+            self._seen_s.clear()
+            self._promised_s = 0.0
+
     def promise_s(self, now_s: float) -> float:
-        """Return the seconds until a place should be free for a request refused at `now_s`.
+        """Return the seconds until a place should be free for a request refused at `now_s`; 0 while too few have left
+        to tell.
 
         Each promise is later than the last one, so that not all come back at once; none is later than the time by which
         all places will have changed hands.

@@ -58,6 +58,7 @@ class AdmissionRules:
         if taken + n > self.max_queue:
             sentence = f"All {self.max_queue} places of the queue are taken."
             return Refusal(Reason.QUEUE, sentence, self.departures.promise_s(now_s))
+        self.departures.note_arrival(taken)
         return None
 
     def soonest(self, asked: AdmissionRequest, now_s: float) -> tuple[float, int]:

@@ -192,6 +192,24 @@ def test_the_queue_has_so_many_places_and_says_when_one_is_free() -> None:
     assert refusal is not None and (refusal.wait_s, refusal.field) == (NEVER, "n")
 
 
+def test_how_often_clients_came_while_there_was_room_says_nothing_of_when_a_place_is_free() -> None:
+    judge = admission()
+    places, rules = judge.rules.max_queue, judge.rules
+    for n in range(32):
+        assert rules.judge_places(1, 0, 30.0 * n) is None
+        rules.departures.note(30.0 * n + 1)
+    burst_s = 12 * 3600.0
+    assert [rules.judge_places(1, taken, burst_s) for taken in range(places)] == [None] * places
+    first = rules.judge_places(1, places, burst_s)
+    assert first is not None and first.wait_s == 0.0
+    # Once it is full, those that leave tell, and who takes a place that one has left makes nobody forget that.
+    for n in range(1, 6):
+        rules.departures.note(burst_s + 2.0 * n)
+        assert rules.judge_places(1, places - 1, burst_s + 2.0 * n) is None
+    full = [rules.judge_places(1, places, burst_s + 10.0) for _ in range(3)]
+    assert [refusal and refusal.wait_s for refusal in full] == [2.0, 4.0, 6.0]
+
+
 def test_a_call_that_is_broken_off_between_its_sequences_gets_back_what_never_began() -> None:
     judge = admission(tokens_per_min=60_000)
     admitted = taken_on(judge, one := call(), "a", AdmissionRequest(100, 1000, n=8))
