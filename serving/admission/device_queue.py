@@ -1,15 +1,17 @@
 """One device's queue of work, as the forecast of a first token knows it."""
 
 from bisect import bisect_left, insort
+from collections import Counter
 from dataclasses import dataclass, field
 from math import ceil, exp
 from typing import NamedTuple
 
+from serving.admission.answer_lengths import AnswerLengths, size_of
 from serving.admission.step_times import Pace
 from serving.types import NEVER, Request, StepRecord
 
-# How much of each experience goes into what is learned: the last ten steps count for most, or the last thirty requests.
-STEPS, REQUESTS = 0.1, 0.03
+# How much of each step goes into what is learned: the last ten count for most.
+STEPS = 0.1
 # No step with a prompt says more than this of the next ones: chunks deep in a long prompt take longer than any model
 # without context. One without a prompt that drafts does take many times as long as a plain one.
 MOST_SLOWER = 4.0
@@ -40,14 +42,15 @@ class DeviceQueue:
     decodes waits.
 
     Of its `requests`, `waiting` have no first token; they have `prompts` tokens of prompt, of which `computed` are done
-    and `under_way` in the step that ends at `end_s`, for as many requests as have a place, and `wanted` tokens to come.
+    and `under_way` in the step that ends at `end_s`, for as many requests as have a place, and `wanted` tokens to come,
+    by their sizes in `answers`.
     The others are `decoding`, each from one step to another or so; `end_steps` are these last steps in order, and
     `context` is the sum of their tokens. `beside` of them are in the step under way, and `finished` tokens of prompt
     were those of requests that now decode. `beside_s`, worked out once until they change, is what they take for a step,
     and what they add to one with prompts.
     Learned are: the `slowdown` of steps without prompts, of prompts beside sequences that decode, and of prompts alone,
-    against what the model says (throttled, contended, drafting), `tokens_per_step` of a sequence, and which share of
-    the tokens that requests may have they take (`length`).
+    against what the model says (throttled, contended, drafting), `tokens_per_step` of a sequence, and how long
+    `answers` are.
     """
 
     pace: Pace
@@ -60,7 +63,7 @@ class DeviceQueue:
     decoding: dict[str, DecodeSteps] = field(default_factory=dict)
     waiting: int = 0
     prompts: int = 0
-    wanted: int = 0
+    wanted: Counter[int] = field(default_factory=Counter)
     computed: int = 0
     under_way: int = 0
     end_s: float = 0.0
@@ -72,7 +75,7 @@ class DeviceQueue:
     beside_s: tuple[float, float] | None = None
     slowdown: list[float] = field(default_factory=unslowed)
     tokens_per_step: float = 1.0
-    length: float = 1.0
+    answers: AnswerLengths = field(default_factory=AnswerLengths)
 
     def add(self, request: Request) -> None:
         """Queue a request, with none of its tokens."""
@@ -87,7 +90,7 @@ class DeviceQueue:
         self._count(request, -1)
         self.finished += request.prompt_tokens
         self.context += request.prompt_tokens + released
-        end = first + max(1.0, self.length * request.max_tokens)
+        end = first + self._length(request.max_tokens)
         self.decoding[request_id] = DecodeSteps(first, end)
         insort(self.end_steps, end)
         self.beside_s = None
@@ -97,7 +100,7 @@ class DeviceQueue:
         request, decoded = self.requests[request_id], request_id in self.decoding
         self.remove(request_id)
         if decoded:
-            self.length += REQUESTS * (made / request.max_tokens - self.length)
+            self.answers.learn(made, request.max_tokens)
 
     def remove(self, request_id: str) -> None:
         """Remove a request, wherever it is."""
@@ -121,7 +124,7 @@ class DeviceQueue:
         """Count a request among those that wait, or (-1) no more."""
         self.waiting += sign
         self.prompts += sign * request.prompt_tokens
-        self.wanted += sign * request.max_tokens
+        self.wanted[size_of(request.max_tokens)] += sign * request.max_tokens
 
     def tokens_per_s(self, sequences: int) -> float:
         """Return the tokens per emulated second that each of `sequences` sequences gets at the present pace."""
@@ -193,7 +196,8 @@ class DeviceQueue:
         device gives several tokens, half of those of the last one are nobody's, and that of a prompt gives one.
         """
         spare = (self.tokens_per_step - 1.0) / 2
-        length = max(1.0, self.length * self.wanted / self.waiting) if self.waiting else 1.0
+        expected = sum(self.answers.share(size) * tokens for size, tokens in self.wanted.items() if tokens)
+        length = max(1.0, expected / self.waiting) if self.waiting else 1.0
         length += 3 * spare
         now, steps, total, places, left = self.steps, 0.0, 0.0, 0, departures * length
         for end in self.end_steps:
@@ -241,6 +245,10 @@ class DeviceQueue:
             return self.slowdown[PLAIN] * plain_s
         slowdown = self.slowdown[BESIDE if decoding else ALONE]
         return slowdown * (self.pace.prefill_s(prompt_tokens + decoding) + reading_s)
+
+    def _length(self, max_tokens: int) -> float:
+        """Return how many tokens a request is expected to take of those that it may."""
+        return max(1.0, self.answers.share(size_of(max_tokens)) * max_tokens)
 
     def _mean_context(self) -> float:
         return self.context / len(self.end_steps) if self.end_steps else 1.0

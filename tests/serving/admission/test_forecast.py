@@ -7,10 +7,12 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from device_model.step import FloatArray, StepPlan
+from serving.admission.answer_lengths import AnswerLengths, size_of
 from serving.admission.device_queue import DeviceQueue
 from serving.admission.forecast import Forecast
 from serving.admission.forecast_feed import ForecastFeed
 from serving.admission.step_times import Pace
+from serving.admission.turn_queue import TurnQueue
 from serving.clock import VirtualClock
 from serving.cluster.node import Node, State
 from serving.device.device_spec import DeviceSpec
@@ -258,6 +260,71 @@ def test_a_prompt_whose_only_token_was_overdue_is_not_taken_off_those_that_come_
     for each in (fresh, told):
         each.on_submit(0, Request("next", 1.0, 8_000, 10), 1.0)
     assert told.predict_ttft_s(0, 100, 1.0) == fresh.predict_ttft_s(0, 100, 1.0)
+
+
+class EvenPace:
+    """A device each of whose steps takes 30 ms."""
+
+    schedules_ahead = False
+
+    def step_s(self, *_: float) -> float:
+        return 0.03
+
+    prefill_s = decode_s = step_s
+
+    def reading_s(self, *_: float) -> float:
+        return 0.0
+
+
+CONTEXT, CHATS, SMALL = 32_768, 200, 16
+
+
+def taught(kind: type[DeviceQueue], share: float) -> DeviceQueue:
+    """A queue that has served chats, which may have all of the context, and a `share` of requests that take all that
+    they ask for; now chats have all of its places."""
+    queue = kind(EvenPace(), 64, 8192, 10**9)
+    rng = np.random.default_rng(3)
+    for number, small in enumerate(rng.random(500) < share):
+        most, made = (SMALL, SMALL) if small else (CONTEXT - 100, CHATS)
+        queue.add(Request(str(number), 0.0, 100, most))
+        queue.decode(str(number), 1)
+        queue.finish(str(number), made)
+    for number in range(queue.slots):
+        queue.add(Request(f"chat {number}", 0.0, 100, CONTEXT - 100))
+        queue.decode(f"chat {number}", 1)
+    if isinstance(queue, TurnQueue):
+        queue.decoded = True
+    return queue
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.5, 0.9])
+@pytest.mark.parametrize("kind", [DeviceQueue, TurnQueue])
+@pytest.mark.parametrize("waiting", [0, 256])
+def test_requests_that_take_all_they_ask_for_do_not_make_those_long_that_may_have_all_of_the_context(
+    kind: type[DeviceQueue], share: float, waiting: int
+) -> None:
+    chats, mixed = taught(kind, 0.0), taught(kind, share)
+    for queue in (chats, mixed):
+        for number in range(waiting):
+            queue.add(Request(f"waits {number}", 0.0, 100, CONTEXT - 100))
+    alone_s = chats.ttft_s(100, 0.0)
+    assert alone_s == pytest.approx((1 + waiting / 64) * 0.03 * CHATS, rel=0.25)
+    assert alone_s / 2 < mixed.ttft_s(100, 0.0) < 2 * alone_s
+
+
+def test_the_first_answer_of_a_device_tells_how_long_others_are_and_each_size_its_own() -> None:
+    answers = AnswerLengths()
+    assert answers.share(size_of(CONTEXT)) == 1.0
+    answers.learn(320, CONTEXT)
+    answers.learn(0, CONTEXT)
+    # Of another size nothing has ended: a prompt that is longer leaves less of the context.
+    assert answers.share(size_of(CONTEXT)) == answers.share(size_of(CONTEXT // 2)) == 160 / CONTEXT
+    answers.learn(SMALL, SMALL)
+    assert answers.share(size_of(SMALL)) == answers.share(size_of(2 * SMALL)) == 1.0
+    assert answers.share(size_of(CONTEXT)) == 160 / CONTEXT
+    for _ in range(200):
+        answers.learn(3200, CONTEXT)
+    assert answers.share(size_of(CONTEXT)) == pytest.approx(3200 / CONTEXT, rel=0.01)
 
 
 def test_more_that_decodes_than_there_are_places_puts_no_prompt_in_the_way() -> None:
