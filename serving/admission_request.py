@@ -11,9 +11,9 @@ class AdmissionRequest:
 
     `slo`, `ttft_s`, `tpot_s`, `priority` and `topic` are its options (`admission/request_options.py`), completed by its
     SLO class, and by what its prompt was found to be about; `waited_s` have passed since it arrived. `charged` counts
-    the tokens that the key was charged for other prompts of the same call, which then counts as no further request. Of
-    an admitted one, `places` in the queue are reserved for sequences still to come, and the forecast knows it as
-    `aside` until the last of them is in flight.
+    the tokens that the key was charged for other prompts of the same call, which then counts as no further request. One
+    that `continues` goes on with a beam search that was admitted. Of an admitted one, `places` in the queue are
+    reserved for sequences still to come, and the forecast knows it as `aside` until the last of them is in flight.
     """
 
     prompt_tokens: Count
@@ -28,10 +28,16 @@ class AdmissionRequest:
     topic: str = ""
     waited_s: float = 0.0
     charged: int = 0
+    continues: bool = False
     aside: str = ""
     places: int = 0
 
     @property
     def tokens(self) -> int:
         """The tokens that the key is charged for: the prompt, and all that the request may generate."""
-        return self.prompt_tokens + self.n * self.max_tokens
+        return self.new_prompt_tokens + self.n * self.max_tokens
+
+    @property
+    def new_prompt_tokens(self) -> int:
+        """The tokens of the prompt that the key was not charged for in an earlier round of a beam search."""
+        return 0 if self.continues else self.prompt_tokens

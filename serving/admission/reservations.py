@@ -37,8 +37,7 @@ class Admission:
         refusal. Raise `InvalidOption`."""
         asked = self.reader.read(asked, call.headers, extra_args, call.body)
         key, waited_s = self.keys.name_of(call), now_s - call.arrival_s
-        waited_s = 0.0 if call.is_later_round(id) else waited_s
-        asked = replace(asked, key=key, waited_s=waited_s, charged=call.counted)
+        asked = replace(asked, key=key, waited_s=waited_s, charged=call.counted, continues=call.is_later_round(id))
         refusal = self.rules.judge(asked, in_flight + self.set_aside, now_s)
         call.answer |= self.rules.limits_of(key).headers(now_s, self.speed)
         if refusal is not None:
@@ -80,14 +79,14 @@ class Admission:
         if admitted.places:
             self._free(admitted, 1)
         else:
-            tokens = admitted.prompt_tokens + admitted.max_tokens
+            tokens = admitted.new_prompt_tokens + admitted.max_tokens
             self.rules.limits_of(admitted.key).charge(False, tokens, now_s)
 
     def _settle(self, admitted: AdmissionRequest) -> None:
         """Free what an ended call reserved and never began."""
         if never_begun := admitted.places:
             self._free(admitted, never_begun)
-            prompt_tokens = admitted.prompt_tokens if never_begun == admitted.n else 0
+            prompt_tokens = admitted.new_prompt_tokens if never_begun == admitted.n else 0
             self.rules.give_back(admitted.key, prompt_tokens + never_begun * admitted.max_tokens)
 
     def _free(self, admitted: AdmissionRequest, places: int) -> None:

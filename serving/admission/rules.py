@@ -39,13 +39,15 @@ class AdmissionRules:
 
     def judge(self, asked: AdmissionRequest, taken: int, now_s: float) -> Refusal | None:
         """Return the refusal of a request that arrives when `taken` places are in use, or charge its key and return
-        None."""
-        refusal = (
-            self._judge_context(asked)
-            or self.judge_places(asked.n, taken, now_s)
-            or self._judge_limits(asked, now_s)
-            or self._judge_forecast(asked, now_s)
-        )
+        None. What was admitted goes on: later rounds of a beam search, a few tokens each, are charged alone."""
+        refusal = None
+        if not asked.continues:
+            refusal = (
+                self._judge_context(asked)
+                or self.judge_places(asked.n, taken, now_s)
+                or self._judge_limits(asked, now_s)
+                or self._judge_forecast(asked, now_s)
+            )
         if refusal is None:
             self.limits_of(asked.key).charge(not asked.charged, asked.tokens, now_s)
         return refusal

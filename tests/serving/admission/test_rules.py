@@ -258,6 +258,26 @@ def test_each_round_of_a_beam_search_is_judged_by_its_own_arrival() -> None:
     assert isinstance(judge.admit(one, "named-by-a-client", asked, {}, 0, 5.0), Refusal)
 
 
+def test_a_beam_search_is_charged_its_prompt_once_and_never_refused_in_its_midst() -> None:
+    judge, one, width = admission(tokens_per_min=1000), call(ttft_ms="2000"), 4
+    taken_on(judge, one, "cmpl-0-r0-beam-0", AdmissionRequest(500, 1))
+    for round in range(1, 64):
+        for beam in range(width):
+            admitted = taken_on(judge, one, f"cmpl-0-r{round}-beam-{beam}", AdmissionRequest(500 + round, 1))
+            judge.rules.leave(begin(judge, admitted, f"{round}-{beam}"), made=1, now_s=0.0)
+            judge.rules.forecast.on_finish(f"{round}-{beam}", 1)
+    left = 1000 - 501 - 63 * width
+    assert one.answer["x-ratelimit-remaining-tokens"] == str(left)
+    # An emptied bucket and a full queue keep others out.
+    taken_on(judge, call(), "a", AdmissionRequest(left - 1, 1))
+    last = judge.admit(one, "cmpl-0-last-beam-0", AdmissionRequest(564, 1), {}, judge.rules.max_queue, 0.0)
+    assert isinstance(last, AdmissionRequest)
+    assert refused(judge, call(), "b", AdmissionRequest(1, 1)).reason is Reason.TOKENS
+    one.end(None)
+    # Two rounds never began: the first one is refunded with its prompt, the last one without.
+    assert int(judge.rules.limits_of("0").headers(0.0, SPEED)["x-ratelimit-remaining-tokens"]) == 501
+
+
 @pytest.mark.parametrize(("speed", "said"), [(0.05, "1200s"), (1.0, "60s"), (1000.0, "0.06s"), (7.0, "8.572s")])
 def test_the_time_until_a_limit_is_whole_again_is_a_plain_number(speed: float, said: str) -> None:
     limits = RateLimits.of(0, 100_000)
