@@ -90,10 +90,13 @@ class Answers:
         ends = recording.ends.tolist()
         spans = list(zip([0, *ends[:-1]], ends, recording.finished.tolist(), strict=True))
         self.usual_tokens = len(self._tokens) // len(spans)
-        """What an answer has that ends by itself, on average."""
-        self._by_topic = {"": spans}
-        for index, topic in enumerate(recording.topics):
-            self._by_topic[topic] = [spans[each] for each in np.flatnonzero(recording.topic_of == index)]
+        """What an answer has on average; those that were cut have less than they would have had."""
+        self._by_topic = {
+            topic: [spans[each] for each in np.flatnonzero(recording.topic_of == index)]
+            for index, topic in enumerate(recording.topics)
+        }
+        # Also where some prompts had no topic.
+        self._by_topic[""] = spans
 
     def answer(self, request: Request, limits: AnswerLimits) -> Answer:
         """Return the whole answer to a request.

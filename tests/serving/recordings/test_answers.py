@@ -68,6 +68,14 @@ def test_an_answer_is_whole_and_of_its_topic(answers: Answers) -> None:
     assert tokens_of(chunks_of(answers, asked("law", 1, 100), AnswerLimits())) == [14, 15, END]
 
 
+def test_who_has_no_topic_gets_any_answer_though_some_were_recorded_without(tmp_path: Path) -> None:
+    some = [RecordedAnswer("", [11, END], True), RecordedAnswer("code", [12, END], True)]
+    write(tmp_path / FILE, some, tokenizer_of(BUNDLED_MODEL))
+    answers = Answers(read(tmp_path / FILE, BUNDLED_MODEL), routed=False)
+    given = [tokens_of(chunks_of(answers, asked("", seed, 100), AnswerLimits())) for seed in range(2)]
+    assert given == [[11, END], [12, END]]
+
+
 def test_who_wants_more_gets_the_next_answer_without_the_end_between(answers: Answers) -> None:
     chunks = chunks_of(answers, asked("law", 0, 7), AnswerLimits(ignore_eos=True))
     assert tokens_of(chunks) == [11, 12, 13, 14, 15, 16, 17]
