@@ -51,9 +51,10 @@ class Call:
     where that is possible. `rounds` are the first ones of its beam searches. `judging` are judgements of its
     requests, by the same ids, that come from another process: nothing is answered before they are there. `recorded`
     tells whether the text was recorded before (None: undecided), `needs_model` that it can't be; so it is until the
-    request's fields have been read, as `prompts` are one. Devices could see its arrival from `posted_s` on (None:
-    from when their schedulers had its requests). `number` is its name in an engine core of another process, until
-    that has been told of its end (0: it has none there).
+    request's fields have been read, as `prompts` are one. Of its streams, if vLLM makes their text, `coming` have not
+    begun. Devices could see its arrival from `posted_s` on (None: from when their schedulers had its requests).
+    `number` is its name in an engine core of another process, until that has been told of its end (0: it has none
+    there).
     """
 
     arrival_s: float
@@ -69,6 +70,7 @@ class Call:
     recorded: bool | None = None
     needs_model: bool = True
     prompts: int = 1
+    coming: int = 0
     judging: dict[str, "asyncio.Future[None]"] = field(default_factory=dict)
     counted: int = 0
     number: int = 0

@@ -75,7 +75,16 @@ class TextChoice(EdgeObserver):
             auto = self._text == AUTO_TEXT and needs.by_chance
             call.recorded = may_be and (self._text == RECORDED_TEXT or (auto and self._is_behind(needs, cost)))
             call.answer[HEADER] = RECORDED_TEXT if call.recorded else VLLM_TEXT
+            if not call.recorded:
+                # Others are judged before its streams begin, and some never do.
+                self._expect(call, needs.streams)
+                call.when_ended(lambda: self._expect(call, -call.coming))
         return call.recorded
+
+    def _expect(self, call: Call, more: int) -> None:
+        """Count so many `more` of a call's streams as coming; below 0, so many less."""
+        call.coming += more
+        self._load.coming += more
 
     def _is_behind(self, needs: TextNeeds, cost: tuple[float, float] | None) -> bool:
         self._load.learn(*(cost or ()))
@@ -93,13 +102,18 @@ class TextChoice(EdgeObserver):
 
     def on_begin(self, flight: Flight) -> None:
         if flight.recorded is None:
-            self._device[flight.request.id] = flight.device
-            self._load.begin(flight.device)
+            self._begin(flight)
+            if flight.call is not None and flight.call.coming:
+                self._expect(flight.call, -1)
+
+    def _begin(self, flight: Flight) -> None:
+        self._device[flight.request.id] = flight.device
+        self._load.begin(flight.device)
 
     def on_move(self, flight: Flight) -> None:
         if flight.request.id in self._device:
             self.on_finish(flight)
-            self.on_begin(flight)
+            self._begin(flight)
 
     def on_finish(self, flight: Flight) -> None:
         if (device := self._device.pop(flight.request.id, None)) is not None:

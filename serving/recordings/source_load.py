@@ -16,7 +16,8 @@ STEP_S, EACH_S = 0.0035, 0.0003
 class SourceLoad:
     """Streams of all sources by device, and what a second of them costs each, as they are shared out equally.
 
-    A source makes a token of each stream in a step, so steps are as frequent as the fastest device wants tokens.
+    A source makes a token of each stream in a step, so steps are as frequent as the fastest device wants tokens. The
+    streams that are `coming`, each on a device that is not chosen yet, count as well.
     """
 
     def __init__(
@@ -31,6 +32,7 @@ class SourceLoad:
         `devices()`: those that take requests; `sources()`: how many are up."""
         self._rate, self._next_stream, self._devices, self._sources = rate, next_stream, devices, sources
         self._streams: Counter[int] = Counter()
+        self.coming = 0
         self._behind_until_s = 0.0
         self._step_s, self._each_s = STEP_S, EACH_S
 
@@ -59,7 +61,7 @@ class SourceLoad:
         """
         if not (sources := self._sources()):
             return True
-        if not self._streams.total():
+        if not self._streams.total() + self.coming:
             first_s, rate = self._next_stream()
             of_source = -(-more // sources)
             if not rate or tokens * (self._step_s + of_source * self._each_s - 1 / rate) > first_s:
@@ -68,10 +70,11 @@ class SourceLoad:
         return now_s < self._behind_until_s or self._share(self._with(more), sources) > MOST
 
     def _with(self, more: int) -> Counter[int]:
-        """Return the streams by device with so many more, each on the one that has fewest by then."""
+        """Return the streams by device with those that are coming and so many more, each on the one that has fewest by
+        then."""
         fewest = [(self._streams[device], device) for device in self._devices()]
         heapify(fewest)
-        for _ in range(more if fewest else 0):
+        for _ in range(self.coming + more if fewest else 0):
             count, device = fewest[0]
             heapreplace(fewest, (count + 1, device))
         return self._streams | Counter({device: count for count, device in fewest})

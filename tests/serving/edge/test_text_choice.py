@@ -19,6 +19,7 @@ from serving.edge.text_choice import (
     next_stream_of,
     prompts_of,
 )
+from serving.flight import Flight
 from serving.recordings.answers import STOP, Answers
 from serving.recordings.recording import FILE, read
 from serving.recordings.source_load import SourceLoad
@@ -132,6 +133,46 @@ def test_a_call_is_judged_by_all_streams_that_it_begins(answers: Answers) -> Non
     cost = (0.004, 0.0003)
     assert not choice(AUTO_TEXT, answers).choose_for(call(), TextNeeds(False, True, 0, 26), cost)
     assert choice(AUTO_TEXT, answers).choose_for(call(), TextNeeds(False, True, 0, 27), cost)
+
+
+def begun(call: Call, id: str) -> Flight:
+    """One of a call's streams, in flight."""
+    return Flight(None, Request(id, 0.0, 5, 9), 0, call=call)
+
+
+NEEDS_CHANCE = TextNeeds(False, True, 0)
+# One stream of it is in time, by the seconds before its first token; two need more than it has.
+ALL_BUT_BUSY = (0.021, 0.0)
+
+
+def test_those_that_come_together_count_before_they_begin(answers: Answers) -> None:
+    made, first, second = choice(AUTO_TEXT, answers, first_s=0.05), call(), call()
+    assert not made.choose_for(first, NEEDS_CHANCE, ALL_BUT_BUSY)
+    assert made.choose_for(second, NEEDS_CHANCE, ALL_BUT_BUSY)
+    stream = begun(first, "a")
+    made.on_begin(stream)
+    assert first.coming == 0 and made.choose_for(call(), NEEDS_CHANCE, ALL_BUT_BUSY)
+    made.on_finish(stream)
+    first.end(None)
+    assert not made.choose_for(call(), NEEDS_CHANCE, ALL_BUT_BUSY)
+
+
+def test_what_ends_before_it_begins_counts_no_longer(answers: Answers) -> None:
+    made, wide, ended = choice(AUTO_TEXT, answers, first_s=0.05), call(), call()
+    assert not made.choose_for(wide, TextNeeds(False, True, 0, 3), (1e-9, 0.0))
+    made.on_begin(stream := begun(wide, "a"))
+    made.on_move(stream)
+    assert wide.coming == 2
+    # Refused, cancelled, or broken off between its prompts.
+    wide.end(None)
+    made.on_finish(stream)
+    ended.end(None)
+    # Its text is made in the background.
+    assert not made.choose_for(ended, NEEDS_CHANCE, ALL_BUT_BUSY)
+    made.on_begin(late := begun(ended, "b"))
+    made.on_finish(late)
+    assert (made._load.coming, made._load._streams.total()) == (0, 0)
+    assert not made.choose_for(call(), NEEDS_CHANCE, ALL_BUT_BUSY)
 
 
 @pytest.mark.parametrize(

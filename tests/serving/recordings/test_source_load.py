@@ -39,6 +39,14 @@ def test_streams_that_come_together_are_counted_together() -> None:
     assert not busy.behind(0.0, 1000, 25) and busy.behind(0.0, 1000, 26)
 
 
+def test_those_that_are_coming_count_as_if_they_had_begun() -> None:
+    waited_for = load()
+    waited_for.coming = 25
+    assert not waited_for.behind(0.0, 1000, 1) and waited_for.behind(0.0, 1000, 2)
+    waited_for.coming = 0
+    assert not waited_for.behind(0.0, 1000, 26)
+
+
 def test_a_token_that_came_late_keeps_others_out_for_a_while() -> None:
     late = load()
     late.begin(0)
