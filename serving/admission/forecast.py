@@ -59,9 +59,12 @@ class Forecast:
         return first_s, self.tokens_per_s(device, 1)
 
     def set_pace(self, device: int, pace: Pace, kv_tokens: int) -> None:
-        """Set the pace of a device whose condition has changed, and how many tokens its KV cache holds."""
+        """Set a device's pace, and how many tokens its KV cache holds. At another pace than before, what was learned of
+        its steps counts no longer."""
         queue = self._queues[device]
-        queue.pace, queue.slowdown, queue.beside_s, queue.kv_tokens = pace, unslowed(), None, kv_tokens
+        queue.kv_tokens = kv_tokens
+        if pace is not queue.pace:
+            queue.pace, queue.slowdown, queue.beside_s = pace, unslowed(), None
 
     @property
     def devices(self) -> list[int]:

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
+from device_model.condition import Condition
 from device_model.step import FloatArray, StepPlan
 from serving.admission.answer_lengths import AnswerLengths, size_of
 from serving.admission.device_queue import DeviceQueue
@@ -248,6 +249,23 @@ def test_of_devices_that_have_come_and_gone_nothing_is_kept_though_their_last_st
         told.on_release(release.chunks)
         feed.on_step(structs.replace(release.record, device=index))
     assert told.next_stream(0.0) == (0.0, 0.0) and told._queues == {} == told._at
+
+
+def test_what_steps_have_taught_is_kept_until_a_device_is_in_another_condition() -> None:
+    scenario, told = Scenario(devices=1), Forecast()
+    spec = DeviceSpec.of(scenario, scenario.members[0])
+    feed = ForecastFeed(told, scenario, lambda: 0.0)
+
+    def change(spec: DeviceSpec) -> None:
+        feed.on_change(Node(0, spec, spec.device_limits(spec.load()), None, None, None, State.SERVING))
+
+    change(spec)
+    queue = told._queues[0]
+    queue.slowdown[:] = taught = [2.0, 3.0, 1.5]
+    change(spec.in_condition(Condition()))  # A pause tells of each device, with nothing new.
+    assert queue.slowdown == taught
+    change(spec.in_condition(Condition(clock_share=0.5)))
+    assert queue.slowdown == [1.0, 1.0, 1.0]
 
 
 def test_a_prompt_whose_only_token_was_overdue_is_not_taken_off_those_that_come_after_it() -> None:
