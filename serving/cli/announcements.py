@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from serving.process.guard import identity, remove_known
 from serving.process.output_folder import behind_links, draft_of, is_replaceable
@@ -20,8 +21,9 @@ from serving.usage_error import UsageError
 
 log = logging.getLogger("foreserve")
 
-# A disk that is full, or broken: no mistake in the command, so the server goes on.
+# A disk that is full, or broken, or a pipe without a reader: no mistake in the command, so the server goes on.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+UNREAD = (errno.ENXIO, errno.EPIPE, errno.EAGAIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,25 +72,32 @@ def ready_file(path: Path | None, addresses: Mapping[str, object]) -> Iterator[N
 def written(path: Path, text: str, option: str) -> Iterator[None]:
     """Keep `text` in a file for as long as the context lasts; the file is whole from its first moment on.
 
-    Raise OSError if it cannot be written, unless the disk is full or broken: then log that `option` has no file.
+    Raise OSError if it cannot be written, unless the disk is full or broken, or nobody reads the pipe that is there:
+    then log that `option` has no file.
     """
     path, ours = behind_links(path), ""
     is_file = is_replaceable(path)  # A pipe is its reader's.
     try:
-        with draft_of(path) as file:
+        with draft_of(path) if is_file else _pipe(path) as file:
             file.write(text.encode())
         if is_file:
             ours = identity(str(path))
             gone_with_run(path)
     except OSError as error:
-        if error.errno not in FULL:
+        if error.errno not in (*FULL, *UNREAD):
             raise
-        log.error("%s %s is not written: %s. The server is up without it.", option, path, error.strerror)
+        why = "nobody reads the pipe" if error.errno in UNREAD else error.strerror
+        log.error("%s %s is not written: %s. The server is up without it.", option, path, why)
     try:
         yield
     finally:
         if ours:
             remove_known(str(path), ours)
+
+
+def _pipe(path: Path) -> BinaryIO:
+    """Open a pipe without waiting for its reader, as a server that is ready has others to serve. Raise OSError."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC), "wb")
 
 
 def greeting(up: RunningServer) -> str:

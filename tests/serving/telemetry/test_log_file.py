@@ -160,6 +160,21 @@ def test_a_file_for_others_that_has_no_room_is_done_without(
     assert FULL.is_char_device()
 
 
+def test_a_pipe_for_others_that_nobody_reads_is_not_waited_for(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with written(pipe, "text", "--ready-file"):
+        assert f"--ready-file {pipe} is not written: nobody reads the pipe. The server is up" in caplog.text
+    caplog.clear()
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with written(pipe, "text", "--ready-file"):
+        assert os.read(reader, 100) == b"text"
+    os.close(reader)
+    assert pipe.is_fifo() and not caplog.records
+
+
 def test_a_file_for_others_is_there_whole_and_then_gone(tmp_path: Path) -> None:
     path = tmp_path / "ready.json"
     with written(path, "text", "--ready-file"):
