@@ -43,7 +43,8 @@ def main() -> None:
     _warn_of_specs(args.command)
     try:
         code: int = args.run(args)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # as it is where it was closed
+            sys.stdout.flush()
     except (UsageError, DeviceError, CommandFailed) as error:
         print(f"foreserve {args.command}: {error}", file=sys.stderr)
         code = 1 if isinstance(error, CommandFailed) else 2

@@ -76,6 +76,12 @@ def test_a_command_that_is_terminated_twice_ends_once_and_without_a_traceback() 
     assert first.startswith("Fitting without") and "Traceback" not in told
 
 
+def test_a_command_whose_stdout_is_closed_ends_as_it_would_else() -> None:
+    command = ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "serving.cli", "systems", "--json"]
+    ended = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full is Linux's")
 @pytest.mark.parametrize("arguments", [["systems", "--json"], ["explain"]])
 def test_a_full_disk_below_the_output_is_a_sentence(arguments: list[str]) -> None:
