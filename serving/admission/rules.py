@@ -37,16 +37,21 @@ class AdmissionRules:
         departures = Departures(scenario.max_queue)
         return cls(context, scenario.max_queue, limits, Forecast(), early_rejection, departures)
 
-    def judge(self, asked: AdmissionRequest, taken: int, now_s: float) -> Refusal | None:
+    def judge(
+        self, asked: AdmissionRequest, taken: int, now_s: float, soonest_s: float | None = None
+    ) -> Refusal | None:
         """Return the refusal of a request that arrives when `taken` places are in use, or charge its key and return
-        None. What was admitted goes on: later rounds of a beam search, a few tokens each, are charged alone."""
+        None. What was admitted goes on: later rounds of a beam search, a few tokens each, are charged alone.
+
+        `soonest_s` is its forecast, where that was made before; else it is made if somebody asks for it.
+        """
         refusal = None
         if not asked.continues:
             refusal = (
                 self._judge_context(asked)
                 or self.judge_places(asked.n, taken, now_s)
                 or self._judge_limits(asked, now_s)
-                or self._judge_forecast(asked, now_s)
+                or self._judge_forecast(asked, now_s, soonest_s)
             )
         if refusal is None:
             self.limits_of(asked.key).charge(not asked.charged, asked.tokens, now_s)
@@ -106,10 +111,10 @@ class AdmissionRules:
             return Refusal(reason, f"The key has reached its limit of {limit} a minute.", wait_s)
         return None
 
-    def _judge_forecast(self, asked: AdmissionRequest, now_s: float) -> Refusal | None:
+    def _judge_forecast(self, asked: AdmissionRequest, now_s: float, soonest_s: float | None) -> Refusal | None:
         if not self.early_rejection or asked.ttft_s == NEVER:
             return None
-        predicted_s = asked.waited_s + self.soonest(asked, now_s)[0]
+        predicted_s = asked.waited_s + (self.soonest(asked, now_s)[0] if soonest_s is None else soonest_s)
         if predicted_s <= asked.ttft_s:
             return None
         sentence = (

@@ -1,5 +1,7 @@
 """Who is admitted: by a key's limits and by what is forecast, with hints that are right, and nothing lost or kept."""
 
+from collections.abc import Iterable
+
 import pytest
 
 from serving.admission.departures import Departures
@@ -164,6 +166,22 @@ def test_many_at_once_see_those_before_them() -> None:
     assert isinstance(said[-1], Refusal) and said[-1].reason is Reason.TTFT and 0 < said[-1].wait_s < NEVER
     taken_on(judge, call(slo="batch"), "patient", AdmissionRequest(200, 20))
     taken_on(judge, call(), "indifferent", AdmissionRequest(200, 20))
+
+
+@pytest.mark.parametrize("headers", [{}, {"ttft_ms": "60000"}])
+def test_one_forecast_of_all_devices_judges_a_request_and_finds_its_device(
+    headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge, forecasts = admission(), list[float]()
+    best = judge.rules.forecast.best
+
+    def counted(devices: Iterable[int], prompt_tokens: int, now_s: float) -> tuple[float, int]:
+        forecasts.append(now_s)
+        return best(devices, prompt_tokens, now_s)
+
+    monkeypatch.setattr(judge.rules.forecast, "best", counted)
+    taken_on(judge, call(**headers), "a", AdmissionRequest(200, 20))
+    assert forecasts == [0.0]
 
 
 def test_early_rejection_can_be_switched_off() -> None:
