@@ -106,9 +106,9 @@ class VllmSource:
 
         Raise vLLM's error if it can make no step at all any more.
         """
-        if not self._scheduler.has_work():
+        if idle := not self._scheduler.has_work():
             self._send_kept()
-        self._carry_out(wait=not self._scheduler.has_work())
+        self._carry_out(wait=idle)
         if not self._scheduler.has_work():
             return
         began_s = time.monotonic()
