@@ -79,11 +79,7 @@ class Metrics(EdgeObserver):
 
     def energy_j(self, device: int) -> float:
         """Return all joules that a device has drawn, in steps and between them."""
-        return self.step_energy_j(device) + self.devices.idle_j(device)
-
-    def step_energy_j(self, device: int) -> float:
-        """Return the joules that a device has drawn in steps."""
-        return sum(joules for labels, joules in self.steps.energy.values.items() if labels[0] == str(device))
+        return self.steps.energy_j(device) + self.devices.idle_j(device)
 
     def set_info(self, **labels: str) -> None:
         """Set the info metric: the devices emulated, and the speed."""

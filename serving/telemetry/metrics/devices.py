@@ -175,7 +175,8 @@ class DeviceMetrics:
 
     def idle_j(self, index: int) -> float:
         """Return the joules that a device has drawn between steps."""
-        return self._idle_energy()[(str(index),)]
+        self._account(index)
+        return self.idle.values[(str(index),)]
 
     def power_w(self, index: int) -> float:
         """Mean power of a device over the last emulated second."""
@@ -246,8 +247,7 @@ class DeviceMetrics:
 
     def _idle_energy(self) -> dict[Labels, float]:
         for index in self.models:
-            self.idle.values[(str(index),)] += 0
-            self._account(index)
+            self.idle_j(index)
         return self.idle.values
 
     def _account(self, index: int) -> None:

@@ -99,6 +99,11 @@ class StepMetrics:
         self._names.pop(device, None)
         self._mode.pop(device, None)
 
+    def energy_j(self, device: int) -> float:
+        """Return the joules that a device has drawn in steps."""
+        components, _ = self._names[device]
+        return sum(self.energy.values[(str(device), component)] for component in components)
+
     def on_step(self, record: StepRecord) -> None:
         """Record that a device made a step."""
         device = str(record.device)
