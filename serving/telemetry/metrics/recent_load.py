@@ -68,6 +68,6 @@ class RecentLoad(EdgeObserver):
         recent.trim(self._now())
         prompts, cached = (sum(each) for each in zip(*recent.prompts, strict=True)) if recent.prompts else (0, 0)
         hit_share = cached / prompts if prompts else 0.0
-        kv_share = self._requests.kv_usage.values[self._requests.labels_of(device)]
+        kv_share = self._requests.kv_usage.values.get(self._requests.labels_of(device), 0.0)
         tokens_per_s = sum(tokens for _, tokens in recent.generated) / WINDOW_S
         return RankLoad(running, waiting, kv_share, tokens_per_s, hit_share, round(waiting_tokens * (1 - hit_share)))

@@ -71,6 +71,7 @@ def _device(metrics: Metrics, index: int, load: DeviceLoad, series: _ByDevice) -
     one = (name,)
     served = metrics.requests.labels_of(index)
     used = devices.used_bytes(index)
+    # `get` where a device may have no series: a look makes none.
     return DeviceNow(
         index=index,
         hardware=devices.hardware[index],
@@ -79,10 +80,10 @@ def _device(metrics: Metrics, index: int, load: DeviceLoad, series: _ByDevice) -
         mode=next((labels[1] for labels in series.mode[name]), ""),
         batch=load.running,
         waiting=load.waiting,
-        kv_share=metrics.requests.kv_usage.values[served],
+        kv_share=metrics.requests.kv_usage.values.get(served, 0.0),
         busy_share=devices.busy_share(index),
         ext_share=devices.ext_share(index),
-        hit_share=steps.hit_rate.values[one],
+        hit_share=steps.hit_rate.values.get(one, 0.0),
         power_w=devices.power_w(index),
         hb_bytes={kind: bytes_ for (tier, kind), bytes_ in used.items() if tier == devices.models[index].tiers.fast},
         hb_capacity_bytes=devices.models[index].hb.capacity_bytes,
