@@ -12,10 +12,8 @@ from google.protobuf.struct_pb2 import Struct, Value
 M = TypeVar("M", bound=Message)
 
 DONE = "data: [DONE]"
-# As in HTTP's bodies: each takes a microsecond, and vLLM's server another.
-MOST_VALUES = 1 << 17
 Budget = Iterator[int]
-"""What is left of them: the next is asked for with each value."""
+"""What is left of the values that a message may have: the next is asked for with each."""
 _decode = msgspec.json.Decoder().decode
 
 
@@ -28,27 +26,27 @@ class NotFinite(ValueError):
 
 
 class TooMany(ValueError):
-    """More values than a message may have, the last of them in `field`."""
+    """More values than the `most` that a message may have, the last of them in `field`."""
 
-    def __init__(self, field: str) -> None:
-        super().__init__(f"A message may have {MOST_VALUES} values.")
+    def __init__(self, field: str, most: int) -> None:
+        super().__init__(f"A message may have {most} values.")
         self.field = field
 
 
-def request_json(request: Message) -> dict[str, Any]:
-    """Return a request in OpenAI's JSON; absent fields stay absent.
+def request_json(request: Message, most: int) -> dict[str, Any]:
+    """Return a request, of at most so many values, in OpenAI's JSON; absent fields stay absent.
 
     Protobuf's own mapping, but whole numbers are ints: `Value` knows only doubles, and token ids and JSON schemas need
     ints. Raise `NotFinite` or `TooMany`.
     """
-    fields, budget = {}, iter(range(MOST_VALUES))
+    fields, budget = {}, iter(range(most))
     for field, value in request.ListFields():
         try:
             fields[field.name] = _plain(value, budget)
         except OverflowError as error:
             raise NotFinite(field.name) from error
         except StopIteration:
-            raise TooMany(field.name) from None
+            raise TooMany(field.name, most) from None
     return fields
 
 

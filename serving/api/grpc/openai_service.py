@@ -23,7 +23,7 @@ from serving.api.grpc.bounds import UnreadAnswer
 from serving.api.grpc.codec import event_json, reply, request_json
 from serving.api.grpc.errors import BadRequest, StatusRefusal, refusal_of, refusal_told, refuse
 from serving.api.grpc.wire import GrpcWire
-from serving.api.guards.json_text import MOST_OBJECTS, count_objects
+from serving.api.guards.json_text import MOST_OBJECTS, count_objects, most_values
 from serving.api.guards.validation_guard import validated
 from serving.api.large_answers import finish
 from serving.api.pb.foreserve.v1 import openai_pb2 as pb
@@ -54,6 +54,7 @@ class OpenAIServicer(openai_pb2_grpc.OpenAIServicer):
     def __init__(self, engine: Any, state: Any, places: int = sys.maxsize) -> None:
         """`places` are those of the queue: a request cannot have more prompts."""
         self._places = places
+        self._most_values = most_values(engine.model_config.max_model_len)
         chat, completion = state.openai_serving_chat, state.openai_serving_completion
         self._engine = engine
         self._models = state.openai_serving_models
@@ -112,7 +113,7 @@ class OpenAIServicer(openai_pb2_grpc.OpenAIServicer):
         if stream and (call := current_call()):
             call.wire = wire
         try:
-            fields.update(request_json(request))
+            fields.update(request_json(request, self._most_values))
             answer = await self._ask(endpoint, fields, context, stream)
             if not stream:
                 return answer if isinstance(answer, Message) else whole_of(endpoint, answer)

@@ -5,7 +5,7 @@ from typing import Any
 
 from serving.admission.request_options import options_in
 from serving.api.guards import responses_guard
-from serving.api.guards.json_text import BadJson, parse
+from serving.api.guards.json_text import BadJson, most_values, parse
 from serving.api.http_errors import send_error
 from serving.call import current_call
 from serving.edge.body_bounds import check_body
@@ -14,8 +14,6 @@ from serving.scenario.bound_options import BoundOptions
 
 READ_BY = frozenset({"POST", "PUT", "PATCH"})
 """Methods whose bodies are read."""
-# Values in the JSON of a body, where the context asks for no more: they cost vLLM's server up to a microsecond each.
-LEAST_VALUES = 1 << 16
 # Bodies that are not here yet may take so many times the largest one, all together. A small one is always taken.
 ALL_COMING = 32
 SMALL_BYTES = 64 << 10
@@ -43,7 +41,7 @@ class BodyGuard:
         """`context` is what a request may have of tokens, `places` what the queue has."""
         self._app = app
         self._bounds = bounds
-        self._most_values = max(LEAST_VALUES, 2 * context)
+        self._most_values = most_values(context)
         self._places = places
         self._coming = 0
 

@@ -10,6 +10,8 @@ import msgspec
 from serving.edge.request_bounds import NO_CHARACTER, unencodable
 
 MOST_DEPTH = 100
+# Values of a request, where the context asks for no more: they cost vLLM's server up to a microsecond each.
+LEAST_VALUES = 1 << 16
 # Of a message vLLM's server tries all kinds that there are: a thousand objects may take it 25 ms.
 MOST_OBJECTS = 2048
 # Half of a character of UTF-16, as an escape: Python's parser takes it without its other half, and no encoding does.
@@ -25,6 +27,11 @@ class BadJson(ValueError):
     def __init__(self, sentence: str, field: str | None = None) -> None:
         super().__init__(sentence)
         self.field = field
+
+
+def most_values(context: int) -> int:
+    """Return the number of values that a request may have, of which prompts have up to `context` tokens."""
+    return max(LEAST_VALUES, 2 * context)
 
 
 def parse(body: bytes, most_values: int) -> Any:

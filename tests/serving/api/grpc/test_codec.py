@@ -1,11 +1,14 @@
+import json
 import math
 
 import pytest
 from google.protobuf import json_format
 
-from serving.api.grpc.codec import MOST_VALUES, NotFinite, TooMany, event_json, reply, request_json
+from serving.api.grpc.codec import NotFinite, TooMany, event_json, reply, request_json
+from serving.api.guards.json_text import BadJson, most_values, parse
 from serving.api.pb.foreserve.v1 import openai_pb2 as pb
 
+MOST = most_values(4096)
 CHAT = {
     "model": "m",
     "messages": [
@@ -32,8 +35,12 @@ CHAT = {
 }
 
 
+def prompt_of(tokens):
+    return pb.CompletionRequest(model="m", prompt={"list_value": {"values": [{"number_value": 5}] * tokens}})
+
+
 def test_a_request_parsed_from_openai_json_becomes_the_same_json():
-    assert request_json(json_format.ParseDict(CHAT, pb.ChatCompletionRequest())) == CHAT
+    assert request_json(json_format.ParseDict(CHAT, pb.ChatCompletionRequest()), MOST) == CHAT
 
 
 def test_protobuf_itself_writes_a_request_as_openai_json():
@@ -43,23 +50,23 @@ def test_protobuf_itself_writes_a_request_as_openai_json():
 
 @pytest.mark.parametrize("prompt", ["text", ["a", "b"], [1, 2, 3], [[1], [2, 3]]])
 def test_prompts_of_every_kind_keep_their_types(prompt):
-    fields = request_json(json_format.ParseDict({"prompt": prompt}, pb.CompletionRequest()))
+    fields = request_json(json_format.ParseDict({"prompt": prompt}, pb.CompletionRequest()), MOST)
     assert fields == {"prompt": prompt}
     assert "." not in str(fields)  # 3.0 equals 3, but is no token id.
 
 
 def test_zero_and_false_are_not_absence():
     fields = {"temperature": 0.0, "echo": False, "max_tokens": 0, "suffix": ""}
-    assert request_json(pb.CompletionRequest(**fields)) == fields
-    assert request_json(pb.CompletionRequest()) == {}
+    assert request_json(pb.CompletionRequest(**fields), MOST) == fields
+    assert request_json(pb.CompletionRequest(), MOST) == {}
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
 def test_numbers_that_json_does_not_have_are_refused_by_field(number):
     with pytest.raises(NotFinite, match="`logit_bias`"):
-        request_json(pb.CompletionRequest(logit_bias={"1": number}))
+        request_json(pb.CompletionRequest(logit_bias={"1": number}), MOST)
     with pytest.raises(NotFinite, match="`stop`"):
-        request_json(pb.CompletionRequest(stop={"number_value": number}))
+        request_json(pb.CompletionRequest(stop={"number_value": number}), MOST)
 
 
 def test_a_chunk_becomes_a_message_and_its_nulls_stay_absent():
@@ -86,9 +93,22 @@ def test_the_end_of_a_stream():
 
 
 def test_more_values_than_a_message_may_have_are_not_even_read():
-    few = pb.CompletionRequest(model="m", prompt={"list_value": {"values": [{"number_value": 5}] * (MOST_VALUES // 3)}})
-    assert len(request_json(few)["prompt"]) == MOST_VALUES // 3
-    many = pb.CompletionRequest(model="m", prompt={"list_value": {"values": [{"number_value": 5}] * MOST_VALUES}})
-    with pytest.raises(TooMany) as caught:
-        request_json(many)
+    few, many = prompt_of(20), prompt_of(100)
+    assert len(request_json(few, 100)["prompt"]) == 20
+    with pytest.raises(TooMany, match="may have 100 values") as caught:
+        request_json(many, 100)
     assert caught.value.field == "prompt"
+
+
+@pytest.mark.parametrize(("context", "refused"), [(4096, 70_000), (200_000, 400_000)])
+def test_a_message_may_have_as_many_values_as_a_body_over_http(context, refused):
+    most = most_values(context)
+    for tokens in (min(context, refused) - 1, refused):
+        body, message = json.dumps({"prompt": [5] * tokens}), prompt_of(tokens)
+        if tokens < refused:
+            assert request_json(message, most)["prompt"] == parse(body.encode(), most)["prompt"]
+            continue
+        with pytest.raises(TooMany):
+            request_json(message, most)
+        with pytest.raises(BadJson, match="commas"):
+            parse(body.encode(), most)

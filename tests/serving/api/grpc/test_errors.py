@@ -31,7 +31,8 @@ class Full(QueueOverflowError):
 
 def run(create, use, errored=False, api_keys=()):
     """What `await use(channel)` gives, on a server whose vLLM is the coroutine `create`."""
-    engine = SimpleNamespace(errored=errored, dead_error=EngineDeadError())
+    model = SimpleNamespace(max_model_len=4096)
+    engine = SimpleNamespace(errored=errored, dead_error=EngineDeadError(), model_config=model)
     state = SimpleNamespace(
         openai_serving_models=None,
         openai_serving_chat=SimpleNamespace(create_chat_completion=create),
