@@ -30,6 +30,7 @@ class GrpcWire:
                 return False
             put_text(choice, text)
             self._writing = start(write(form))
+            self._writing.add_done_callback(_notice)
             return True
 
         return write_text
@@ -42,3 +43,9 @@ class GrpcWire:
 
     def _form(self, head: str, tail: str) -> Any:
         return reply(self._kind, event_json(f'{head}""{tail}') or {})
+
+
+def _notice(writing: asyncio.Task[Any]) -> None:
+    """Notice what a write failed with: that of a client that has left is awaited by nobody, which asyncio would log."""
+    if not writing.cancelled():
+        writing.exception()

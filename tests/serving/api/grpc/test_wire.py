@@ -1,6 +1,7 @@
 """Chunks past the tasks that serve a call: in order, and refused while the client has not taken the last one."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -87,3 +88,26 @@ def test_a_paced_stream_takes_the_short_way_alone() -> None:
     chunks = asyncio.run(paced(refused))
     assert [chunk.choices[0].text for chunk in chunks] == list("01234") and not any(refused)
     assert {(chunk.id, chunk.model, chunk.choices[0].index) for chunk in chunks} == {("c", "m", 0)}
+
+
+class Left:
+    """The context of a call whose client leaves while a message is on its way."""
+
+    async def write(self, message: Any) -> None:
+        await asyncio.sleep(0)
+        raise grpc.aio.UsageError("RPC already finished.")
+
+
+def test_a_client_that_leaves_while_its_text_is_on_its_way_is_no_error_of_ours() -> None:
+    logged: list[dict[str, Any]] = []
+
+    async def leave() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: logged.append(context))
+        write = GrpcWire(Left(), pb.Completion, _put_text).writer(HEAD, TAIL)  # type: ignore[arg-type]
+        assert write("a") and not write("b")
+        await asyncio.sleep(0.01)
+        del write
+        gc.collect()
+
+    asyncio.run(leave())
+    assert logged == []
