@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import inspect
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
 import grpc
@@ -17,6 +17,8 @@ MOST_METADATA_BYTES = 16 << 10
 # What a client may send ahead of being read, of one message.
 WINDOW_BYTES = 64 << 10
 PING_EVERY_S = 60
+
+Metadata = Iterable[tuple[str, str | bytes]]
 
 
 def channel_options(bounds: BoundOptions) -> list[tuple[str, int]]:
@@ -56,7 +58,9 @@ class CallBounds(grpc.aio.ServerInterceptor):
     def _one(self, behaviour: Callable[..., Any]) -> Callable[..., Any]:
         async def answer(requests: AsyncIterator[Any], context: Any) -> Any:
             bounded = BoundedContext(context, self._bounds.stall_timeout_s)
-            return await behaviour(await self._request(requests, bounded), bounded)
+            response = await behaviour(await self._request(requests, bounded), bounded)
+            bounded.tell()
+            return response
 
         return answer
 
@@ -67,10 +71,11 @@ class CallBounds(grpc.aio.ServerInterceptor):
             try:
                 if not inspect.isasyncgenfunction(behaviour):
                     await behaviour(request, bounded)
-                    return
-                async with contextlib.aclosing(behaviour(request, bounded)) as responses:
-                    async for response in responses:
-                        await bounded.write(response)
+                else:
+                    async with contextlib.aclosing(behaviour(request, bounded)) as responses:
+                        async for response in responses:
+                            await bounded.write(response)
+                bounded.tell()
             except UnreadAnswer as unread:
                 # A client that reads on then learns of its end; nothing is made for it meanwhile.
                 await bounded.abort(grpc.StatusCode.DEADLINE_EXCEEDED, str(unread))
@@ -94,8 +99,8 @@ class UnreadAnswer(Exception):
 
 
 class BoundedContext:
-    """A call's context whose messages have to be read in time. With what status it is ended is kept for its trace,
-    whoever ends it: vLLM's servicer knows of no traces of ours."""
+    """A call's context whose messages have to be read in time. With what status it is ended is kept for its trace, and
+    its end carries what is to be told beside the answer, whoever ends it: vLLM's servicer knows of neither."""
 
     def __init__(self, context: Any, stall_s: float) -> None:
         self._context = context
@@ -104,11 +109,17 @@ class BoundedContext:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._context, name)
 
-    async def abort(self, code: grpc.StatusCode, *said: Any) -> None:
-        """End the call with a status. Raise what grpc ends it by."""
+    def tell(self) -> None:
+        """Have the call end with what HTTP says in headers, of rate limits for one, as metadata."""
+        if (call := current_call()) and call.answer:
+            self._context.set_trailing_metadata(tuple(call.answer.items()))
+
+    async def abort(self, code: grpc.StatusCode, details: str = "", more: Metadata = ()) -> None:
+        """End the call with a status, and with `more` metadata. Raise what grpc ends it by."""
         if call := current_call():
             call.status = code.name
-        await self._context.abort(code, *said)
+            more = (*call.answer.items(), *more)
+        await self._context.abort(code, details, tuple(more))
 
     async def write(self, message: Any) -> None:
         """Write a message. Raise `UnreadAnswer` if the client does not read."""

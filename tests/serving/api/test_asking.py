@@ -1,5 +1,6 @@
 """What clients ask for beside text, and what they are told, over HTTP and gRPC: wishes, limits, early rejection."""
 
+import contextlib
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +24,7 @@ from tests.serving.api.test_http import idle, metrics
 
 TOKENS, REQUESTS, SPEED = 3000, 60, 0.5
 # Each test has a key, and so limits, of its own.
-KEYS = ("wishing", "calling", "spending", "counting", "bursting", "streaming", "sharing")
+KEYS = ("wishing", "calling", "spending", "counting", "bursting", "streaming", "sharing", "telling")
 PAGE = "https://app.example"
 PLAIN: dict[str, Any] = {"model": MODEL, "prompt": "What is a cache?", "max_tokens": 4}
 Code = grpc.StatusCode
@@ -205,6 +206,26 @@ def test_over_grpc_wishes_are_metadata_or_in_the_message(channel: grpc.Channel, 
     assert status.details[0].Unpack(bad) and bad.field_violations[0].field == "x-foreserve-slo"
     too_much = json_format.ParseDict(PLAIN | {"max_tokens": TOKENS}, pb.CompletionRequest())
     assert grpc_refusal(ask, too_much)[0] is Code.INVALID_ARGUMENT
+
+
+def test_over_grpc_what_is_left_of_limits_is_in_the_metadata_at_the_end(channel: grpc.Channel) -> None:
+    openai, plain = openai_pb2_grpc.OpenAIStub(channel), json_format.ParseDict(PLAIN, pb.CompletionRequest())
+    tokens = vllm_engine_pb2.GenerateRequest(request_id="l", sampling_params={"max_tokens": 2}, text="What is a cache?")
+    asks: list[tuple[Any, Any]] = [
+        (openai.StreamCompletion, plain),
+        (vllm_engine_pb2_grpc.VllmEngineStub(channel).Generate, tokens),
+        (openai.StreamCompletion, json_format.ParseDict(PLAIN | {"ttft_ms": 1}, pb.CompletionRequest())),
+    ]
+    key = [("authorization", "Bearer telling")]
+    ended = [openai.CreateCompletion.with_call(plain, metadata=key)[1]]
+    for method, request in asks:
+        ended.append(call := method(request, metadata=key))
+        with contextlib.suppress(grpc.RpcError):
+            list(call)
+    assert [call.code() for call in ended] == [Code.OK] * 3 + [Code.RESOURCE_EXHAUSTED]
+    told = [dict(call.trailing_metadata()) for call in ended]
+    assert [said["x-ratelimit-limit-requests"] for said in told] == [str(REQUESTS)] * len(ended)
+    assert told[0]["x-ratelimit-remaining-requests"] == str(REQUESTS - 1) and told[-1]["grpc-status-details-bin"]
 
 
 def test_over_vllms_engine_service_wishes_are_metadata(channel: grpc.Channel) -> None:

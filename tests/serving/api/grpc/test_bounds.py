@@ -16,6 +16,8 @@ from serving.scenario.bound_options import BoundOptions
 BOUNDS = BoundOptions(max_request_bytes=100_000, max_connections=2, request_timeout_s=0.5, stall_timeout_s=0.5)
 ONE, MANY, WRITTEN = "/test/One", "/test/Many", "/test/Written"
 REFUSED, REFUSED_STREAM = "/test/Refused", "/test/RefusedStream"
+FEW, FEW_WRITTEN = "/test/Few", "/test/FewWritten"
+LEFT = ("x-ratelimit-remaining-requests", "7")
 Code = grpc.StatusCode
 
 
@@ -28,12 +30,15 @@ class Echo(grpc.GenericRpcHandler):
 
     def stamp(self, *said: Any) -> None:
         self.calls.append(stamp(WallClock(0.0), *said))
+        self.calls[-1].answer.update([LEFT])
 
     def service(self, handler_call_details: Any) -> Any:
         kinds = {
             ONE: grpc.unary_unary_rpc_method_handler(self.one, bytes, bytes),
             MANY: grpc.unary_stream_rpc_method_handler(self.many, bytes, bytes),
             WRITTEN: grpc.unary_stream_rpc_method_handler(self.written, bytes, bytes),
+            FEW: grpc.unary_stream_rpc_method_handler(self.few, bytes, bytes),
+            FEW_WRITTEN: grpc.unary_stream_rpc_method_handler(self.few_written, bytes, bytes),
             REFUSED: grpc.unary_unary_rpc_method_handler(self.refused, bytes, bytes),
             REFUSED_STREAM: grpc.unary_stream_rpc_method_handler(self.refused_stream, bytes, bytes),
         }
@@ -48,6 +53,12 @@ class Echo(grpc.GenericRpcHandler):
     async def refused_stream(self, request: bytes, context: Any) -> Any:
         await context.abort(Code.NOT_FOUND, "There is none.")
         yield request
+
+    async def few(self, request: bytes, context: Any) -> Any:
+        yield request
+
+    async def few_written(self, request: bytes, context: Any) -> None:
+        await context.write(request)
 
     async def many(self, request: bytes, context: Any) -> Any:
         try:
@@ -126,6 +137,17 @@ def test_a_call_keeps_the_status_with_which_it_was_ended_for_its_trace() -> None
         assert [(call.route, call.status) for call in echo.calls] == [
             *((ONE, ""), (REFUSED, "NOT_FOUND"), (ONE, "DEADLINE_EXCEEDED"), (REFUSED_STREAM, "NOT_FOUND"))
         ]
+
+    run(use)
+
+
+def test_however_a_call_ends_it_carries_what_http_says_in_headers() -> None:
+    async def use(port: int, echo: Echo) -> None:
+        async with channel(port) as client:
+            streams = [client.unary_stream(method)(b"x") for method in (FEW, FEW_WRITTEN, REFUSED_STREAM)]
+            calls = [client.unary_unary(method)(b"x") for method in (ONE, REFUSED)] + streams
+            assert [LEFT in tuple(await call.trailing_metadata()) for call in calls] == [True] * len(calls)
+            assert [(await call.code()).name for call in calls] == ["OK", "NOT_FOUND", "OK", "OK", "NOT_FOUND"]
 
     run(use)
 
