@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import shutil
 import socket
 import ssl
 import threading
@@ -25,7 +26,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from serving.api.grpc_server import bind
 from serving.scenario.listen_options import ListenOptions
 from serving.scenario.scenario_error import ScenarioError
-from serving.security.client_trust import Trust
+from serving.security.client_trust import OWN_ROOTS, Trust
 from serving.security.tls import MOST_UNKNOWN, Tls
 from serving.usage_error import UsageError
 
@@ -166,6 +167,22 @@ def test_whoever_trusts_the_authority_gets_in_and_nobody_in_the_clear(pki: Pki) 
             httpx.get(f"http://localhost:{up.http_port}/")
         with grpc.insecure_channel(f"localhost:{up.grpc_port}") as channel:
             assert up.check(channel) == "UNAVAILABLE"
+
+
+@pytest.mark.parametrize("place", ["SSL_CERT_FILE", "SSL_CERT_DIR"])
+def test_without_a_file_whom_the_system_trusts_is_trusted_over_grpc_too(
+    pki: Pki, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    folder = pki.folder / "trusted"
+    folder.mkdir()
+    shutil.copy(pki.ca_file, folder / "0a1b2c3d.0")
+    monkeypatch.delenv(OWN_ROOTS, raising=False)
+    for each in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+        monkeypatch.setenv(each, str(pki.folder / "nowhere"))
+    with Up(Tls.of(pki.options())) as up:  # type: ignore[arg-type]
+        assert up.call(Trust()) == "UNAVAILABLE"
+        monkeypatch.setenv(place, pki.ca_file if place == "SSL_CERT_FILE" else str(folder))
+        assert up.call(Trust()) == SERVING
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
