@@ -24,6 +24,8 @@ OURS = "/foreserve/v1/"
 UNREAD = frozenset(("/v1/responses", "/v1/messages", "/inference/v1/generate"))
 """What makes text and keeps no fields of ours: those of chat and completions are read once vLLM has parsed them."""
 GONE = {"type": "http.disconnect"}
+PARSED = "foreserve.parsed"
+"""Beside a body in its message: what it says in JSON, so that nobody need parse it again."""
 
 
 class UnreadBody(Exception):
@@ -54,6 +56,7 @@ class BodyGuard:
             if (body := await self._read(scope["headers"], receive)) is None:
                 return
             self._check_route(scope["path"], len(body))
+            parsed = None
             if is_json(scope["headers"]):
                 parsed = parse(body, self._most_values)
                 self._check(scope["path"], parsed)
@@ -65,7 +68,7 @@ class BodyGuard:
         except OutOfBounds as bad:
             await refuse(send, 400, str(bad), bad.parameter)
         else:
-            await self._app(scope, BodyReplay(body, receive), send)
+            await self._app(scope, BodyReplay(body, receive, parsed), send)
 
     def _check(self, path: str, body: Any) -> None:
         # Our own routes read their bodies into types, and say better what they want.
@@ -121,10 +124,10 @@ def keep_options(path: str, body: Any) -> None:
 
 
 class BodyReplay:
-    """`receive` for the application: the body at once, then whatever comes."""
+    """`receive` for the application: the body at once, with what it says if that is `parsed`, then whatever comes."""
 
-    def __init__(self, body: bytes, receive: Any) -> None:
-        self._body: bytes | None = body
+    def __init__(self, body: bytes, receive: Any, parsed: Any = None) -> None:
+        self._body: dict[str, Any] | None = {"type": "http.request", "body": body, "more_body": False, PARSED: parsed}
         self._receive = receive
 
     async def __call__(self) -> Any:
@@ -132,7 +135,7 @@ class BodyReplay:
         if self._body is None:
             return await self._receive()
         body, self._body = self._body, None
-        return {"type": "http.request", "body": body, "more_body": False}
+        return body
 
 
 async def refuse(send: Any, status: int, sentence: str, field: str | None = None) -> None:

@@ -15,7 +15,7 @@ from fastapi.responses import JSONResponse
 from pydantic import ValidationError
 from vllm.entrypoints.serve.engine.protocol import ErrorResponse
 
-from serving.api.guards.body_guard import BodyReplay
+from serving.api.guards.body_guard import PARSED, BodyReplay
 
 JSON, STREAM = b"application/json", b'"stream"'
 HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8")]
@@ -44,9 +44,10 @@ class StreamRoute:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request, whose body comes in one piece."""
-        body = (await receive())["body"]
-        # A body without the word has no stream: it is not worth another parse.
-        request = self._stream_in(body) if STREAM in body and is_taken(scope["headers"]) else None
+        message = await receive()
+        body = message["body"]
+        # A body without the word has no stream: it is not worth another look.
+        request = self._stream_in(body, message.get(PARSED)) if STREAM in body and is_taken(scope["headers"]) else None
         if request is None:
             await self._whole(scope, BodyReplay(body, receive), send)
             return
@@ -61,10 +62,10 @@ class StreamRoute:
             if not staying.expired():
                 raise
 
-    def _stream_in(self, body: bytes) -> Any:
-        """Return the request in a body; None if it is none for a stream."""
+    def _stream_in(self, body: bytes, parsed: Any = None) -> Any:
+        """Return the request in a body, which may be `parsed`; None if it is none for a stream."""
         try:
-            value = json.loads(body)
+            value = json.loads(body) if parsed is None else parsed
             if not (isinstance(value, dict) and value.get("stream")):
                 return None
             request = self._validate(value, from_attributes=True)

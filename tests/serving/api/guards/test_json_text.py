@@ -2,8 +2,11 @@
 
 import json
 import time
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from serving.api.guards.json_text import MOST_DEPTH, MOST_OBJECTS, BadJson, count_objects, depth, parse
 
@@ -19,6 +22,28 @@ def refusal(body: bytes) -> BadJson:
 def test_what_is_json_is_parsed() -> None:
     assert parse(b'{"a": [1, "\\ud83d\\ude00"]}', MOST) == {"a": [1, "😀"]}
     assert parse("é".join(['{"a": "', '"}']).encode(), MOST) == {"a": "é"}
+
+
+NUMBERS = (
+    *("0", "-0", "-0.0", "1E5", "1.0", "1e-400", "5e-324", "2.4703282292062328e-324", "9007199254740993.0", "1e308"),
+    *("18446744073709551616", "-9223372036854775809", "1" * 300, "0.1000000000000000055511151231257827"),
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda values: st.lists(values) | st.dictionaries(st.text(), values),
+)
+
+
+@given(VALUES, st.booleans())
+def test_what_is_taken_is_what_pythons_own_parser_makes_of_it(value: Any, ascii: bool) -> None:
+    """So that whoever comes after us need not parse a body again: of the same types, too, as `repr` says."""
+    text = json.dumps(value, ensure_ascii=ascii)
+    assert repr(parse(text.encode(), MOST)) == repr(json.loads(text))
+
+
+@pytest.mark.parametrize("text", [*NUMBERS, '{"a": 1, "b": 2, "a": 3}', r'"\u0000\/\ud83d\ude00"'])
+def test_so_are_numbers_of_any_size_and_keys_that_are_there_twice(text: str) -> None:
+    assert repr(parse(text.encode(), MOST)) == repr(json.loads(text))
 
 
 @pytest.mark.parametrize(

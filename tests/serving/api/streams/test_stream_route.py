@@ -12,6 +12,7 @@ from vllm.entrypoints.launchers.app import build_app
 from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
 from vllm.entrypoints.serve.exception_handling.error_response import create_error_response
 
+from serving.api.guards.body_guard import BodyGuard
 from serving.api.guards.validation_guard import guard_validation
 from serving.api.streams.stream_route import StreamRoute, stream_shortly
 from serving.scenario.scenario import Scenario
@@ -154,6 +155,27 @@ def test_a_stream_is_over_once_its_client_has_gone() -> None:
         assert talker.closed == 1 and sent[-1].get("more_body")
 
     asyncio.run(run())
+
+
+def test_what_the_guard_has_parsed_is_not_parsed_again() -> None:
+    app, sent = BodyGuard(app_of(Talker(), short=True), Scenario(), 4096, 16), list[bytes]()
+    parts = iter([{"type": "http.request", "body": said("once"), "more_body": False}])
+
+    async def receive() -> Any:
+        return next(parts, None) or await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        sent.append(message.get("body", b""))
+
+    def parse_again(body: bytes) -> None:
+        raise AssertionError(body)
+
+    headers = [(b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": PATH, "headers": headers, "query_string": b"", "root_path": ""}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("serving.api.streams.stream_route.json.loads", parse_again)
+        asyncio.run(app(scope, receive, send))
+    assert b"".join(sent).startswith(b"data: once\n\n")
 
 
 def test_with_comments_to_keep_a_stream_alive_it_goes_the_whole_way() -> None:
