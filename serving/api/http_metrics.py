@@ -53,13 +53,11 @@ class _One:
 def metrics_routes(
     registry: CollectorRegistry, dcgm: CollectorRegistry, hear: Callable[[], None] = lambda: None
 ) -> APIRouter:
-    """Return the routes of the metrics; HEAD works too, as probes use it. `hear` has metrics hear first of what
-    waits to be told."""
+    """Return the routes of the metrics. `hear` has metrics hear first of what waits to be told."""
     routes = APIRouter()
     for path, source, summary in (("/metrics", registry, ALL), ("/dcgm/metrics", dcgm, DCGM)):
         scrape, text = _scraper(source, hear), PlainTextResponse
         routes.add_api_route(path, scrape, summary=summary, response_class=text, responses=ANSWER, openapi_extra=NAMES)
-        routes.add_api_route(path, scrape, methods=["HEAD"], include_in_schema=False)
     return routes
 
 

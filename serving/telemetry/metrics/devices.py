@@ -256,8 +256,8 @@ class DeviceMetrics:
             self._idled(index, self._now())
 
     def _forget(self, index: int) -> None:
-        of_devices = (self.models, self._sharers, self._windows, self._last, self._idle_since_s, self._stalled_until_s)
-        for known in of_devices:
+        of_all = (self.models, self.hardware, self._sharers, self._windows, self._last)
+        for known in (*of_all, self._idle_since_s, self._stalled_until_s):
             known.pop(index, None)  # type: ignore[attr-defined]
         self._off.discard(index)
         self._paused.discard(index)

@@ -169,15 +169,6 @@ class Histogram:
         self.counts[bisect_left(self._bounds, value)] += times
         self.sum += value * times
 
-    def quantile(self, share: float) -> float:
-        """Return the bound below which that share of the values lies; the last bound if it lies beyond, 0 of none."""
-        total, left = sum(self.counts), 0
-        for bound, count in zip(self._bounds, self.counts, strict=False):
-            left += count
-            if left >= share * total:
-                return bound if total else 0.0
-        return self._bounds[-1]
-
 
 class Histograms(_Labelled):
     """A histogram: `of(labels).observe(value)`."""

@@ -15,8 +15,6 @@ BATCH = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 ACCEPTED = (*range(11), 12, 16)
 COMPONENTS = tuple(name.removesuffix("_j") for name in Energy._fields)
 TIERS = tuple(name.removesuffix("_bytes") for name in Traffic._fields)
-UNNAMED = [COMPONENTS, TIERS]
-"""Of a device that nobody has told of."""
 MODES = ("ar", "sd")
 # What the target's own pass is, by the phase of a step that doesn't draft.
 VERIFY = "verify"
@@ -113,7 +111,7 @@ class StepMetrics:
         self.pacing.of(one).observe(record.late_real_s)
         self.busy.values[one] += record.latency_s
         self.modes.values[(device, record.mode, record.reason)] += 1
-        components, tiers = self._names.get(record.device, UNNAMED)
+        components, tiers = self._names[record.device]
         for component, joules in zip(components, record.energy_j, strict=True):
             self.energy.values[(device, component)] += joules
         for tier, moved in zip(tiers, record.traffic_bytes, strict=True):

@@ -118,6 +118,7 @@ def test_a_device_that_is_gone_has_no_power_and_keeps_its_counters() -> None:
     metrics.on_step(record(device=1))
     metrics.on_change(node(1, State.GONE))
     metrics.on_step(record(device=1))
+    assert metrics.devices.hardware.keys() == metrics.devices.models.keys() == {0}
     assert registry.get_sample_value("foreserve_power_watts", {"device": "1"}) is None
     assert registry.get_sample_value("foreserve_busy_seconds_total", {"device": "1"}) == 0.02
     assert registry.get_sample_value("foreserve_tier_capacity_bytes", {"device": "1", "tier": "hb"}) == 0
