@@ -18,6 +18,24 @@ class Wire(Protocol):
 
 Headers = Iterable[tuple[str | bytes, str | bytes]]
 
+TEXT_ROUTES = {
+    "/v1/chat/completions": True,
+    "/v1/chat/completions/batch": True,
+    "/v1/completions": True,
+    "/invocations": True,
+    "/v1/responses": False,
+    "/v1/messages": False,
+    "/inference/v1/generate": False,
+}
+"""HTTP's paths that ask for text, and whether vLLM's types for their bodies keep our fields."""
+TEXT_METHODS = ("Completion", "/Generate")
+"""How gRPC's methods end that ask for text."""
+
+
+def asks_for_text(route: str) -> bool:
+    """Tell whether a call of this path, or gRPC method, asks for text to be generated."""
+    return route in TEXT_ROUTES or route.endswith(TEXT_METHODS)
+
 
 @dataclass(slots=True)
 class Choices:

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 
-from serving.api.guards.queue_guard import ROUTES
+from serving.call import TEXT_ROUTES
 
 
 class LoadCount:
@@ -23,7 +23,7 @@ class LoadCount:
         return self._now
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        counts = scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in ROUTES
+        counts = scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in TEXT_ROUTES
         self._now += counts
         try:
             await self._app(scope, receive, send)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from serving.api.guards.queue_guard import ROUTES
+from serving.call import TEXT_ROUTES
 from serving.cli.edge_process import EdgeSettings
 from serving.cli.server_start import EDGE, ServerStart
 from serving.cli.supervision import StartError
@@ -54,7 +54,7 @@ class EdgeProcesses:
 
     def in_flight(self) -> int:
         """Return the HTTP requests that make text, and are in flight at any of them."""
-        return sum(route in ROUTES for edge in self._joined for route in edge.routes)
+        return sum(route in TEXT_ROUTES for edge in self._joined for route in edge.routes)
 
     async def start(self) -> None:
         """Start them; they wait for the engine core."""

@@ -7,7 +7,7 @@ from serving.admission.request_options import options_in
 from serving.api.guards import responses_guard
 from serving.api.guards.json_text import BadJson, most_values, parse
 from serving.api.http_errors import send_error
-from serving.call import current_call
+from serving.call import TEXT_ROUTES, current_call
 from serving.edge.body_bounds import check_body
 from serving.edge.request_bounds import OutOfBounds
 from serving.scenario.bound_options import BoundOptions
@@ -21,8 +21,6 @@ SMALL_BYTES = 64 << 10
 MOST_OF = dict.fromkeys(("tokenize", "render", "derender"), 160 << 10)
 KINDS = {408: "RequestTimeoutError", 413: "RequestTooLargeError", 503: "ServiceUnavailableError"}
 OURS = "/foreserve/v1/"
-UNREAD = frozenset(("/v1/responses", "/v1/messages", "/inference/v1/generate"))
-"""What makes text and keeps no fields of ours: those of chat and completions are read once vLLM has parsed them."""
 GONE = {"type": "http.disconnect"}
 PARSED = "foreserve.parsed"
 """Beside a body in its message: what it says in JSON, so that nobody need parse it again."""
@@ -117,9 +115,10 @@ def is_json(headers: Any) -> bool:
 
 
 def keep_options(path: str, body: Any) -> None:
-    """Keep our fields of a body for its call, where vLLM's own types would drop them."""
+    """Keep our fields of a body for its call, where vLLM's own types would drop them; others are read once vLLM has
+    parsed them (`BodyOptions`)."""
     call = current_call()
-    if call is not None and path in UNREAD and isinstance(body, dict):
+    if call is not None and not TEXT_ROUTES.get(path, True) and isinstance(body, dict):
         call.body = options_in(body)
 
 

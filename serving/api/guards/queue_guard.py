@@ -6,17 +6,9 @@ from typing import Any
 from vllm.entrypoints.serve.exception_handling.error_response import create_error_response
 
 from serving.api.http_errors import send_error
-from serving.call import current_call
+from serving.call import TEXT_ROUTES, current_call
 from serving.edge.async_llm import EmulatedLLM
 from serving.edge.refusals import Overflow
-
-ROUTES = frozenset(
-    (
-        *("/v1/completions", "/v1/chat/completions", "/v1/chat/completions/batch", "/v1/responses", "/v1/messages"),
-        *("/inference/v1/generate", "/invocations"),
-    )
-)
-"""What makes text."""
 
 
 class QueueGuard:
@@ -27,7 +19,7 @@ class QueueGuard:
         self._engine = engine
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in ROUTES:
+        if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in TEXT_ROUTES:
             try:
                 self._engine.check_admission()
             except Overflow as refusal:
@@ -44,6 +36,6 @@ class IntakeGuard:
         self._engine = engine
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "http" and scope["path"] in ROUTES and (call := current_call()):
+        if scope["type"] == "http" and scope["path"] in TEXT_ROUTES and (call := current_call()):
             await self._engine.intake.enter(call)
         await self._app(scope, receive, send)

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from serving.call import Call
+from serving.call import Call, asks_for_text
 from serving.clock import WallClock
 from serving.cluster.observer import EdgeObserver
 from serving.flight import Flight
@@ -11,12 +11,6 @@ from serving.telemetry.tracing.call_trace import CallTrace, SequenceTrace
 from serving.types import Chunk, Release
 
 Tell = Callable[[CallTrace], None]
-
-# How the paths and gRPC methods end that ask for text.
-TEXT = (
-    *("/completions", "/completions/batch", "/responses", "/messages", "/inference/v1/generate", "/invocations"),
-    *("Completion", "/Generate"),
-)
 
 
 class CallTraces(EdgeObserver):
@@ -102,8 +96,3 @@ class CallTraces(EdgeObserver):
 def refused(call: Call) -> bool:
     """Tell whether a call was answered with an error: HTTP's number, or gRPC's name, says so."""
     return call.status[:1] > "3"
-
-
-def asks_for_text(route: str) -> bool:
-    """Tell whether a call of this path, or gRPC method, asks for text to be generated."""
-    return route.endswith(TEXT)

@@ -3,8 +3,7 @@
 import msgspec
 import pytest
 
-from serving.api.guards.queue_guard import ROUTES
-from serving.call import Call
+from serving.call import TEXT_ROUTES, Call
 from serving.edge.refusals import Overflow
 from serving.refusals import Reason, Refusal
 from serving.telemetry.tracing.attributes import of_steps
@@ -219,7 +218,7 @@ def test_a_call_that_was_turned_away_has_a_span_and_says_why() -> None:
     assert (unknown.attributes["rpc.service"], unknown.attributes["error.type"]) == ("foreserve.v1.OpenAI", "NOT_FOUND")
 
 
-@pytest.mark.parametrize("route", sorted(ROUTES))
+@pytest.mark.parametrize("route", sorted(TEXT_ROUTES))
 def test_a_call_whose_body_was_wrong_has_a_span_by_whatever_route_it_asked_for_text(route: str) -> None:
     edge = Edge()
     edge.call_traces.on_answer(Call(0.0, route=route, status="400"))
