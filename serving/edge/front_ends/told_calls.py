@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
-from serving.call import Call, text
+from serving.call import Call, asks_for_text, text
 from serving.edge.front_ends.core_calls import CoreCalls
 from serving.edge.front_ends.edge_messages import ENDED, BroughtCall, CallEnd
 from serving.edge.request_bounds import check_integers
-from serving.telemetry.tracing.call_traces import asks_for_text, refused
+from serving.telemetry.tracing.call_traces import refused
 
 
 class ToldCalls:
