@@ -77,16 +77,16 @@ class CoreWire:
         self._wire = wire
         while not (said := wire.receive()):
             await asyncio.sleep(LOOK_S)
-        # Whatever else it says is an answer.
-        assert len(said) == 1
-        return msgspec.msgpack.decode(said[0], type=EngineCoreReadyResponse)
+        # It may have passed on an abort, or an answer to the edge before this one, meanwhile.
+        first, *self._early = said
+        return msgspec.msgpack.decode(first, type=EngineCoreReadyResponse)
 
     def send(self, kind: EngineCoreRequestType, message: Any) -> None:
         """Send a message, whoever may be there."""
         self._wire.send(self._parts.joined([kind.value, *self._encoder.encode(message)]))
 
     def listen(self, take: Callable[[list[bytes]], None], taken: Callable[[], None]) -> None:
-        """Hand each message of the engine core to `take` from now on, and call `taken` after those that are here
+        """Hand each message of the engine core since `ready` to `take`, and call `taken` after those that are here
         together. This process ends with that one's in any case."""
 
         def each(messages: Sequence[memoryview]) -> None:
@@ -95,6 +95,7 @@ class CoreWire:
             taken()
 
         self._reader = WireReader(self._wire, each)
+        each(self._early)
 
     def close(self) -> None:
         """Drop the connection, and what was not delivered over it."""

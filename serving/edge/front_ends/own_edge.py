@@ -128,6 +128,7 @@ class OwnEdge(FrontEnd):
     def part(self) -> None:
         """Drop all that is left of an edge that has ended."""
         super().part()
+        self._eager.clear()
         if self._tokens is not None:
             self._tokens.close()
         self._tokens = self._inbox = None

@@ -26,6 +26,7 @@ from serving.edge.front_ends.edge_messages import (
     NO_ANSWER,
     PLACES,
     STOP,
+    WARM,
     BroughtCall,
     CallEnd,
     Judgement,
@@ -176,6 +177,18 @@ def test_an_inbox_that_is_told_again_keeps_its_connection(tmp_path: Path) -> Non
         there.inbox.close()
 
     asyncio.run(run())
+
+
+def test_who_takes_the_place_of_an_edge_gets_none_of_its_answers(tmp_path: Path) -> None:
+    sent = list[Any]()
+    edge = OwnEdge(tmp_path / "wire", Core(), None)  # type: ignore[arg-type]  # what an edge asks of it
+    assert edge.answer(3, WARM, [None]) is None
+    edge.part()
+    edge._servers = [SimpleNamespace(send=sent.append)]  # type: ignore[list-item]
+    edge.open()
+    assert sent == []
+    edge.answer(4, WARM, [None])
+    assert [outputs.utility_output.call_id for outputs in sent] == [4]
 
 
 def test_a_request_whose_call_has_ended_is_served_without_it(tmp_path: Path) -> None:
