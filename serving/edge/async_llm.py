@@ -14,7 +14,6 @@ from vllm.config import ParallelConfig, VllmConfig
 from vllm.exceptions import VLLMClientError
 from vllm.renderers import BaseRenderer, renderer_from_config
 from vllm.sampling_params import SamplingParams
-from vllm.utils.collection_utils import as_list
 from vllm.v1.engine.async_llm import AsyncLLM
 from vllm.v1.engine.input_processor import InputProcessor
 
@@ -59,7 +58,8 @@ class EmulatedLLM(AsyncLLM):  # type: ignore[misc]
     async def abort(self, request_id: str | Iterable[str], internal: bool = False) -> None:
         """Abort requests as `AsyncLLM` does, and count them as aborted; the output handler's own aborts are stop
         strings."""
-        ids = (request_id,) if isinstance(request_id, str) else as_list(request_id)
+        # By HTTP anything may be named.
+        ids = [id for id in ([request_id] if isinstance(request_id, str) else request_id) if isinstance(id, str)]
         here = self.output_processor.external_req_ids
         if not internal and (elsewhere := [id for id in ids if id not in here]):
             self.engine_core.abort_elsewhere(elsewhere)

@@ -2,7 +2,6 @@
 devices, from which most tokens come straight."""
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable
 from functools import partial
@@ -27,6 +26,7 @@ from serving.edge.front_ends.edge_messages import (
     ADMIT,
     CALL,
     DELAYS,
+    DROPPED,
     INBOX,
     KEPT,
     MISSING,
@@ -57,8 +57,6 @@ from serving.edge.request_bounds import check_integers, check_text_alone
 from serving.edge.text_choice import TextNeeds, least_tokens, needs_model
 from serving.refusals import Refusal
 from serving.types import DroppedMessages, Release
-
-log = logging.getLogger("foreserve")
 
 # How often the engine core is told how late releases have gone out, in real seconds.
 DELAYS_S = 0.25
@@ -95,7 +93,7 @@ class RemoteCore(RefusedCalls):
         self._delays: list[tuple[int, float]] = []
         self._order, self._inbox, self._full = TokenOrder(), inbox, FullQueue()
         wire.listen(self._take, self.outputs.flush)
-        inbox.start(self._receive, _tell_dropped, self.outputs.flush)
+        inbox.start(self._receive, self._tell_dropped, self.outputs.flush)
         self._core.tell(INBOX, TokenInbox(inbox.address))
 
     async def opened(self) -> None:
@@ -249,17 +247,16 @@ class RemoteCore(RefusedCalls):
         """Take a message in; what can't be read is dropped and told of."""
         try:
             outputs = self._decoder.decode(frames)
-        except Exception as error:
-            log.error("A message of the engine core could not be read, and is dropped: %s", error)
-            return
-        if (answer := outputs.utility_output) is None:
-            # Requests that could not be begun: what is begun comes to the inbox.
-            self._order.end(output.request_id for output in outputs.outputs)
-            self.outputs.put(outputs, outputs.timestamp)
-        elif answer.call_id == NO_ANSWER:
-            self.abort_here(msgspec.msgpack.decode(answer.result.result, type=AbortedRequests).ids)
-        else:
-            self._core.take(answer)
+            if (answer := outputs.utility_output) is None:
+                # Requests that could not be begun: what is begun comes to the inbox.
+                self._order.end(output.request_id for output in outputs.outputs)
+                self.outputs.put(outputs, outputs.timestamp)
+            elif answer.call_id == NO_ANSWER:
+                self.abort_here(msgspec.msgpack.decode(answer.result.result, type=AbortedRequests).ids)
+            else:
+                self._core.take(answer)
+        except Exception as error:  # of whatever kind: others come with it
+            self._tell_dropped(DroppedMessages(1, f"{type(error).__name__}: {error}"))
 
     def _receive(self, releases: list[Release]) -> None:
         for release in releases:
@@ -275,6 +272,5 @@ class RemoteCore(RefusedCalls):
         delays, self._delays = self._delays, []
         self._core.tell(DELAYS, ReleaseDelays(delays))
 
-
-def _tell_dropped(dropped: DroppedMessages) -> None:
-    log.error("%d messages with tokens could not be read, and are dropped: %s", dropped.count, dropped.why)
+    def _tell_dropped(self, dropped: DroppedMessages) -> None:
+        self._core.tell(DROPPED, dropped)

@@ -1,7 +1,8 @@
 """Messages of an edge in a process of its own to the engine core, beside those of vLLM's protocol.
 
 Each is the argument of a utility call of vLLM's, encoded: `ADMIT` and `PLACES` are answered with a `Judgement`, `WARM`
-once the edge may serve, the others not. `ADMIT` and `WARM` come again under the same number if no answer does.
+once the edge may serve, the others not; `DROPPED` has `DroppedMessages`. `ADMIT` and `WARM` come again under the same
+number if no answer does.
 """
 
 from typing import Any, Literal
@@ -15,9 +16,10 @@ from serving.edge.text_choice import TextNeeds
 from serving.refusals import Refusal
 from serving.types import Count
 
-ABORT, ADMIT, DELAYS, ENDED = "foreserve_abort", "foreserve_admit", "foreserve_delays", "foreserve_ended"
-INBOX, KEPT, MISSING, PLACES = "foreserve_inbox", "foreserve_kept", "foreserve_missing", "foreserve_places"
-PULSE, STOP, UP, WARM = "foreserve_pulse", "foreserve_stop", "foreserve_up", "foreserve_warm"
+ABORT, ADMIT, DELAYS, DROPPED = "foreserve_abort", "foreserve_admit", "foreserve_delays", "foreserve_dropped"
+ENDED, INBOX, KEPT, MISSING = "foreserve_ended", "foreserve_inbox", "foreserve_kept", "foreserve_missing"
+PLACES, PULSE, STOP = "foreserve_places", "foreserve_pulse", "foreserve_stop"
+UP, WARM = "foreserve_up", "foreserve_warm"
 CALL = "foreserve-call"
 """The name of the number of a request's call among vLLM's trace headers, which nothing else uses here."""
 NO_ANSWER = 0

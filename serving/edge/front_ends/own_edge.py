@@ -27,6 +27,7 @@ from serving.edge.front_ends.edge_messages import (
     ADMIT,
     CALL,
     DELAYS,
+    DROPPED,
     ENDED,
     INBOX,
     KEPT,
@@ -53,7 +54,7 @@ from serving.edge.front_ends.front_end import FrontEnd
 from serving.edge.refusals import Overflow
 from serving.flight import Flight
 from serving.refusals import Refusal
-from serving.types import FAILED, Chunk, Release
+from serving.types import FAILED, Chunk, DroppedMessages, Release
 
 # Whose tokens the edge may still ask for: requests that have ended within so many real seconds, with so many tokens.
 ENDED_S, MOST_ENDED_TOKENS = 10.0, 1 << 18
@@ -89,6 +90,9 @@ class OwnEdge(FrontEnd):
             INBOX: lambda told: self._meet_inbox(msgspec.msgpack.decode(told, type=TokenInbox).address),
             MISSING: lambda told: self._give(msgspec.msgpack.decode(told, type=MissingTokens)),
             DELAYS: lambda told: core.deliveries.note_delays(msgspec.msgpack.decode(told, type=ReleaseDelays).late_s),
+            DROPPED: lambda told: core.devices.observer.on_dropped(
+                "edge", msgspec.msgpack.decode(told, type=DroppedMessages)
+            ),
         }
 
     @property

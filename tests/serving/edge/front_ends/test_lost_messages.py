@@ -7,9 +7,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 from vllm.sampling_params import SamplingParams
-from vllm.v1.engine import EngineCoreOutputs, EngineCoreRequest
+from vllm.v1.engine import EngineCoreOutputs, EngineCoreRequest, UtilityOutput
+from vllm.v1.serial_utils import UtilityResult
 
 from serving.admission_request import AdmissionRequest
 from serving.call import Call, current_call, stamp
@@ -20,14 +22,14 @@ from serving.cluster.streams.stream import Inbox
 from serving.edge import remote_core
 from serving.edge.arrivals import Arrivals
 from serving.edge.front_ends import core_calls
-from serving.edge.front_ends.edge_messages import ADMIT, ENDED, STOP
+from serving.edge.front_ends.edge_messages import ADMIT, ENDED, NO_ANSWER, STOP, AbortedRequests
 from serving.edge.front_ends.edge_wires import CoreWire, EdgeWire
 from serving.edge.front_ends.own_edge import OwnEdge
 from serving.edge.refusals import GivenUp, Overflow
 from serving.edge.remote_core import RemoteCore
 from serving.refusals import Reason, Refusal
 from serving.token_source.chunks import probe
-from serving.types import Release
+from serving.types import DroppedMessages, Release
 from tests.serving.edge.front_ends.test_front_end import READY
 
 FULL = Refusal(Reason.QUEUE, "All 2 places of the queue are taken.", 6.0)
@@ -207,6 +209,32 @@ def test_an_edge_that_is_not_told_that_it_may_serve_asks_again(tmp_path: Path, m
         async with joined(tmp_path, Core(), set()) as remote:
             edge[0].open()
             await remote.opened()
+
+    asyncio.run(run())
+
+
+def test_a_message_that_cannot_be_read_costs_no_other_and_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One read has it, and the answer after it."""
+    monkeypatch.setattr(core_calls, "AGAIN_S", 2 * PATIENCE_S)
+    monkeypatch.setattr(OwnEdge, "meet", _noting(OwnEdge.meet, edges := list[OwnEdge]()))
+    bad, dropped = msgspec.msgpack.encode(AbortedRequests([1])), list[tuple[str, DroppedMessages]]()  # type: ignore[list-item]
+
+    class Passing(Core):
+        devices = SimpleNamespace(observer=SimpleNamespace(on_dropped=lambda *said: dropped.append(said)))
+
+        def judge(self, call: Call, *asked: Any) -> Refusal | None:
+            for server in edges[0]._servers:
+                server.send(EngineCoreOutputs(utility_output=UtilityOutput(NO_ANSWER, result=UtilityResult(bad))))
+            return super().judge(call, *asked)
+
+    async def run() -> None:
+        async with joined(tmp_path, Passing(), set()) as remote:
+            await asyncio.create_task(begin(remote, "a"))
+            await holds(lambda: dropped)
+            ((receiver, told),) = dropped
+            assert receiver == "edge" and told.count == 1 and "Expected `str`" in told.why
 
     asyncio.run(run())
 
