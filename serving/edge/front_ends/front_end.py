@@ -195,7 +195,7 @@ class FrontEnd:
     def _enter(self, server: ServerLink, request: EngineCoreRequest) -> None:
         """Have a request added; from now on it can be aborted."""
         id = request.request_id
-        if id in self._server_of or any(flight.request.id == id for flight in self._core.flights):
+        if id in self._server_of or self._core.flight(id) is not None:
             # The one that is there goes on; this one gets no second answer under its name.
             log.error("A request of the vLLM front end has the id %r of another one: it is dropped.", id)
             return

@@ -78,7 +78,7 @@ class OwnEdge(FrontEnd):
         self._pulse = asyncio.Event()
         self._tokens: Sender[list[Release]] | None = None
         self._inbox: Address | None = None
-        self._ended = deque[tuple[float, list[int], Chunk]]()
+        self._ended, self._ended_tokens = deque[tuple[float, list[int], Chunk]](), 0
         # What is told without an answer.
         self._hears: dict[str, Callable[[bytes], None]] = {
             PULSE: lambda _: self._pulse.set(),
@@ -182,9 +182,10 @@ class OwnEdge(FrontEnd):
         """Keep the tokens of requests that have ended, and how they did, for a while."""
         now_s = time.monotonic()
         self._ended.extend((now_s, flight.tokens, last) for flight, last in ended)
-        kept = sum(len(tokens) for _, tokens, _ in self._ended)
-        while self._ended and (self._ended[0][0] < now_s - ENDED_S or kept > MOST_ENDED_TOKENS):
-            kept -= len(self._ended.popleft()[1])
+        # Of who has ended they get no more.
+        self._ended_tokens += sum(len(flight.tokens) for flight, _ in ended)
+        while self._ended and (self._ended[0][0] < now_s - ENDED_S or self._ended_tokens > MOST_ENDED_TOKENS):
+            self._ended_tokens -= len(self._ended.popleft()[1])
 
     def _meet_inbox(self, inbox: Address) -> None:
         """Send tokens there from now on; it is told anew at each pulse."""

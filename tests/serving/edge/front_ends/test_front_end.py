@@ -330,7 +330,7 @@ class Recorder:
     """A core that notes which requests it is asked for; a closed `gate` keeps them waiting."""
 
     def __init__(self) -> None:
-        self.flights: list[Any] = []
+        self.in_flight = set[str]()
         self.added, self.cancelled = list[str](), list[str]()
         self.gate = asyncio.Event()
 
@@ -340,6 +340,9 @@ class Recorder:
 
     def cancel(self, ids: list[str]) -> None:
         self.cancelled += ids
+
+    def flight(self, id: str) -> Any:
+        return id if id in self.in_flight else None
 
 
 @pytest.mark.parametrize("turns", [0, 3])
@@ -363,5 +366,22 @@ def test_a_request_that_is_aborted_before_it_is_in_flight_never_is(turns: int) -
         core.gate.set()
         await asyncio.sleep(0.05)
         assert core.added == ["stays"] and front_end.known(["gone", "stays"]) == ["stays"]
+
+    asyncio.run(main())
+
+
+def test_a_request_with_the_id_of_one_in_flight_is_dropped_and_the_others_are_not_looked_at() -> None:
+    async def main() -> None:
+        core, encoder = Recorder(), MsgpackEncoder()
+        core.gate.set()
+        core.in_flight.add("there")
+        server: Any = None
+        front_end = FrontEnd("anywhere", core, READY)  # type: ignore[arg-type]  # what a front end asks of it
+        for id in ("there", "new"):
+            params = SamplingParams(max_tokens=9)
+            request = EngineCoreRequest(id, [1, 2], None, params, None, 0.0, None, None, None)
+            front_end._take(server, [EngineCoreRequestType.ADD.value, *encoder.encode(request)])
+        await asyncio.sleep(0.01)
+        assert core.added == ["new"]
 
     asyncio.run(main())

@@ -152,6 +152,30 @@ def test_tokens_that_nobody_has_any_more_end_their_request(tmp_path: Path, monke
     asyncio.run(run())
 
 
+class CountedTokens(list[int]):
+    """Tokens of a request that count how often they are counted."""
+
+    counted = 0
+
+    def __len__(self) -> int:
+        CountedTokens.counted += 1
+        return super().__len__()
+
+
+def test_what_is_kept_of_who_has_ended_is_bounded_and_counted_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_edge, "MOST_ENDED_TOKENS", 1000)
+    edge = OwnEdge(tmp_path / "wire", Core(), None)  # type: ignore[arg-type]  # what an edge asks of it
+    for number in range(300):
+        ended = Flight(None, Request(str(number), 0.0, 1, 9), 0, tokens=CountedTokens(range(number % 9)))
+        edge.deliver(Release(0, 1.0, []), [(ended, Chunk(str(number), 0, [], 0))])
+    # As they come, and as they go.
+    assert CountedTokens.counted <= 2 * 300
+    kept = sum(len(tokens) for _, tokens, _ in edge._ended)
+    assert 1000 - 8 < kept <= 1000 and kept == edge._ended_tokens
+
+
 def test_one_that_waits_to_be_added_is_left_and_one_that_never_came_ends(tmp_path: Path) -> None:
     async def run() -> None:
         there = Connected(tmp_path)
