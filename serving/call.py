@@ -1,7 +1,7 @@
 """The call that the current task serves, stamped once at the edge, before anything else is done with it."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -14,6 +14,17 @@ class Wire(Protocol):
     """Writes parts of a response's body to its connection, past the application."""
 
     def writer(self, head: str, tail: str) -> Callable[[str], bool]: ...
+
+
+class Prefix(Protocol):
+    """Tokens whose blocks others may share, and which may go on."""
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields of a `Request` that tell of its blocks."""
+
+    def extended(self, tokens: Sequence[int]) -> "Prefix":
+        """Return it with tokens more; what is hashed already is not hashed again."""
 
 
 Headers = Iterable[tuple[str | bytes, str | bytes]]
@@ -40,12 +51,12 @@ def asks_for_text(route: str) -> bool:
 @dataclass(slots=True)
 class Choices:
     """The `n` sequences that a client asked for in one request. Of those that have `ended` the longest had `longest`
-    tokens. `prefix` are a `Request`'s fields of the blocks of their prompt, once these are known."""
+    tokens. `prefix` is their prompt, from which their answers go on, once its blocks are known."""
 
     n: int = 1
     ended: int = 0
     longest: int = 0
-    prefix: Mapping[str, Any] | None = None
+    prefix: Prefix | None = None
 
     def end(self, tokens: int) -> bool:
         """Take note that one has ended, with so many tokens; tell whether it was the last."""

@@ -19,7 +19,7 @@ def describe(
     """
     params, prompt = request.sampling_params, request.prompt_token_ids
     if choices.prefix is None:
-        choices.prefix = prefixes.described(prompt, request.cache_salt or "")
+        choices.prefix = prefixes.empty(request.cache_salt or "").extended(prompt)
     return Request(
         id=request.request_id,
         arrival_s=arrival_s,
@@ -31,5 +31,5 @@ def describe(
         priority=admitted.priority,
         ttft_s=admitted.ttft_s,
         tpot_s=admitted.tpot_s,
-        **choices.prefix,
+        **choices.prefix.fields,
     )

@@ -68,7 +68,7 @@ class EmulatedCore(UtilityCalls):
         alone = next_stream_of(rules.forecast.next_stream, now, scenario.speed)
         load = SourceLoad(rate, alone, lambda: rules.forecast.devices, lambda: self._dispatcher.sources.up)
         self._text = TextChoice(scenario.text, answers, load)
-        answered = AnswerFeed(self._prefixes, lambda device: self.devices.nodes.get(device))
+        answered = AnswerFeed(self._prefixes.block_tokens, lambda device: self.devices.nodes.get(device))
         feeds = ForecastFeed(rules.forecast, scenario, now), DepartureFeed(rules, now), answered, self._text
         self._observer = EdgeBroadcast([*feeds, *([kv_events] if kv_events else ()), self._listeners])
         self.deliveries = Deliveries(self._observer, self.clock)

@@ -118,7 +118,7 @@ def test_one_that_is_on_its_way_when_another_fails_is_never_served(
 
 def test_their_prompt_is_classified_and_hashed_once(emulated: Emulated, monkeypatch: pytest.MonkeyPatch) -> None:
     core, asked = emulated.core, list[str]()
-    topic_of, described = core._topics.of, core._prefixes.described
+    topic_of, empty = core._topics.of, core._prefixes.empty
 
     def note(what: str, do: Callable[..., Any]) -> Callable[..., Any]:
         def noting(*said: Any) -> Any:
@@ -135,7 +135,7 @@ def test_their_prompt_is_classified_and_hashed_once(emulated: Emulated, monkeypa
             assert len({request.seed for request in requests}) == 4
 
     monkeypatch.setattr(core._topics, "of", note("topic", topic_of))
-    monkeypatch.setattr(core._prefixes, "described", note("blocks", described))
+    monkeypatch.setattr(core._prefixes, "empty", note("blocks", empty))
     emulated.run(play())
 
 

@@ -1,9 +1,12 @@
 """Hashes of a prompt's blocks: equal as far as prompts are, and no further."""
 
+import struct
+from hashlib import blake2b
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.scheduler.prefix_hash import block_hashes
+from serving.scheduler.prefix_hash import BlockChain, block_hashes
 
 TOKENS = st.lists(st.integers(0, 200_000), max_size=200)
 
@@ -28,6 +31,19 @@ def test_a_salt_changes_every_hash(tokens: list[int], salt: str) -> None:
     plain, salted = block_hashes(tokens, 4), block_hashes(tokens, 4, salt)
     assert not set(plain) & set(salted)
     assert salted == block_hashes(tokens, 4, salt)
+
+
+@given(TOKENS, st.lists(st.integers(0, 200), max_size=3), st.integers(1, 32))
+def test_a_sequence_that_goes_on_has_the_hash_of_all_tokens_up_to_each_block(
+    tokens: list[int], cuts: list[int], block: int
+) -> None:
+    chain, start = BlockChain(block), 0
+    for end in sorted([*cuts, len(tokens)]):
+        chain, start = chain.extended(tokens[start:end]), end
+    ends = [end * block for end in range(1, len(tokens) // block + 1)]
+    packed = [struct.pack(f"<{end}i", *tokens[:end]) for end in ends]
+    whole = [int.from_bytes(blake2b(data, digest_size=8).digest(), "little") % 2**63 for data in packed]
+    assert chain.hashes == whole == block_hashes(tokens, block)
 
 
 def test_hashes_are_the_same_in_every_process() -> None:
