@@ -250,7 +250,7 @@ class RemoteCore(RefusedCalls):
             if (answer := outputs.utility_output) is None:
                 # Requests that could not be begun: what is begun comes to the inbox.
                 self._order.end(output.request_id for output in outputs.outputs)
-                self.outputs.put(outputs, outputs.timestamp)
+                self.outputs.put(outputs)
             elif answer.call_id == NO_ANSWER:
                 self.abort_here(msgspec.msgpack.decode(answer.result.result, type=AbortedRequests).ids)
             else:

@@ -38,8 +38,8 @@ class OutputQueue:
     def __init__(self, on_delivery: Callable[[int, float], None]) -> None:
         self.direct = DirectStreams()
         self._on_delivery = on_delivery
-        self._given: list[tuple[EngineCoreOutputs, float]] = []
-        self._outputs: deque[tuple[EngineCoreOutputs, float]] = deque()
+        self._given: list[tuple[EngineCoreOutputs, Delivery | None]] = []
+        self._outputs: deque[tuple[EngineCoreOutputs, Delivery | None]] = deque()
         self._slow: deque[SlowOutput] = deque()
         self._slow_by_request: Counter[str] = Counter()
         self._queued_by_request: Counter[str] = Counter()
@@ -49,12 +49,12 @@ class OutputQueue:
     def put_chunks(self, device: int, at_s: float, chunks: Sequence[Chunk]) -> None:
         """Add tokens that a device had at an emulated instant. They go out by `flush`."""
         rest = self.direct.take(chunks, _plain_of_chunk)
-        self._given.append((EngineCoreOutputs(device, outputs_of(rest)), at_s))
+        self._given.append((EngineCoreOutputs(outputs=outputs_of(rest)), (device, at_s)))
 
-    def put(self, outputs: EngineCoreOutputs, at_s: float) -> None:
-        """Add the outputs of a device, which it had at an emulated instant. They go out by `flush`."""
+    def put(self, outputs: EngineCoreOutputs, delivers: Delivery | None = None) -> None:
+        """Add outputs, those of a device with what is delivered with them. They go out by `flush`."""
         outputs.outputs = self.direct.take(outputs.outputs, _plain_of_output)
-        self._given.append((outputs, at_s))
+        self._given.append((outputs, delivers))
 
     def flush(self) -> None:
         """Write what direct streams were given, which comes first, and queue the rest. What several releases have
@@ -62,21 +62,21 @@ class OutputQueue:
         end with an error."""
         failed = self.direct.flush()
         given, self._given = self._given, []
-        for outputs, at_s in given:
+        for outputs, delivers in given:
             # Whose text is not whole does not end well, though its last token is here.
             outputs.outputs = [output for output in outputs.outputs if output.request_id not in failed]
             if outputs.outputs:
-                self._queue(outputs, at_s)
-            else:
-                self._on_delivery(outputs.engine_index, at_s)
+                self._queue(outputs, delivers)
+            elif delivers is not None:
+                self._on_delivery(*delivers)
         if failed:
             ended = [
                 EngineCoreOutput(id, [], finish_reason=FinishReason.ERROR, stop_reason=why)
                 for id, why in failed.items()
             ]
-            self._queue(EngineCoreOutputs(outputs=ended), given[-1][1])
+            self._queue(EngineCoreOutputs(outputs=ended), None)
 
-    def _queue(self, outputs: EngineCoreOutputs, at_s: float) -> None:
+    def _queue(self, outputs: EngineCoreOutputs, delivers: Delivery | None) -> None:
         slow, quick = list[EngineCoreOutput](), list[EngineCoreOutput]()
         for output in outputs.outputs:
             self._queued_by_request[output.request_id] += 1
@@ -86,10 +86,10 @@ class OutputQueue:
             else:
                 quick.append(output)
         outputs.outputs = quick
-        last = None if quick else (outputs.engine_index, at_s)
+        last = None if quick else delivers
         self._slow.extend(SlowOutput(output, last if output is slow[-1] else None) for output in slow)
         if quick:
-            self._outputs.append((outputs, at_s))
+            self._outputs.append((outputs, delivers))
         self._news.set()
 
     async def get(self) -> EngineCoreOutputs:
@@ -105,9 +105,9 @@ class OutputQueue:
         outputs = EngineCoreOutputs()
         # On a busy loop a turn is long in coming: what has come meanwhile goes out in the same one.
         while self._outputs and len(outputs.outputs) < MOST_IN_A_TURN:
-            more, at_s = self._outputs.popleft()
+            more, delivers = self._outputs.popleft()
             outputs.outputs += more.outputs
-            self._handed_over.append((more.engine_index, at_s))
+            self._note(delivers)
         left = MOST_SLOW
         while self._slow and left > 0:
             outputs.outputs.append(output := self._next_slow())
@@ -124,9 +124,12 @@ class OutputQueue:
     def _next_slow(self) -> EngineCoreOutput:
         output, delivers = self._slow.popleft()
         _count_down(self._slow_by_request, output.request_id)
+        self._note(delivers)
+        return output
+
+    def _note(self, delivers: Delivery | None) -> None:
         if delivers is not None:
             self._handed_over.append(delivers)
-        return output
 
     def _watch_delivery(self) -> None:
         """Tell of what was handed over once the streams that it is in have written it, in the loop's next turn."""

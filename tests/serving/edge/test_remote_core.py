@@ -21,6 +21,7 @@ from serving.edge.arrivals import Arrivals
 from serving.edge.async_llm import DeviceRanks
 from serving.edge.front_ends.edge_messages import (
     ADMIT,
+    DELAYS,
     ENDED,
     INBOX,
     MISSING,
@@ -31,9 +32,11 @@ from serving.edge.front_ends.edge_messages import (
     CallEnd,
     Judgement,
     MissingTokens,
+    ReleaseDelays,
     TokenInbox,
     TurnedAway,
 )
+from serving.edge.front_ends.front_end import _fail
 from serving.edge.front_ends.full_queue import FULL_S
 from serving.edge.refusals import GivenUp, Overflow
 from serving.edge.remote_core import QUIET_PULSES, RemoteCore
@@ -168,6 +171,26 @@ def test_a_pulse_tells_where_tokens_go_and_asks_for_those_that_have_not_come(mon
         assert [message.positions for message in asked] == [*[one] * QUIET_PULSES, both, *[one] * (QUIET_PULSES - 1)]
         told = [message.address for message in wire.told(INBOX, TokenInbox)]
         assert len(told) > QUIET_PULSES and set(told) == {Address("here", "/inbox")}
+
+    asyncio.run(play())
+
+
+def test_a_request_that_fails_at_the_core_is_no_delivery_of_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote_core, "DELAYS_S", 0.0)
+
+    async def play() -> None:
+        wire = Wire()
+        core = core_on(WallClock(0.0), wire, Taking)
+        server: Any = SimpleNamespace(send=lambda outputs: core._take(MsgpackEncoder().encode(outputs)))
+        # Of what has gone out is told with what comes next.
+        for id in ("a", "b"):
+            await core.add_request_async(probe(id, 4, 64))
+            _fail(server, id, "It has no room.")
+            core.outputs.flush()
+            (output,) = (await core.get_output_async()).outputs
+            assert (output.request_id, output.stop_reason) == (id, "It has no room.")
+        await asyncio.sleep(0.01)
+        assert not core._order.expected and not wire.told(DELAYS, ReleaseDelays)
 
     asyncio.run(play())
 

@@ -146,6 +146,7 @@ def test_who_cannot_be_written_to_fails_alone() -> None:
         edge.release({"a": 1, "c": 1})
         await edge.handle()
         assert edge.failed == {"a", "b", "c"}
+        assert edge.delivered == [(0, 1.0)] * 2, "an error is no delivery of a device's"
 
     asyncio.run(run())
 

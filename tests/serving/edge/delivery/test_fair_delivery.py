@@ -22,7 +22,7 @@ def test_others_have_a_turn_between_a_few_releases() -> None:
     async def turns() -> int:
         had, queue = 0, OutputQueue(lambda device, at_s: delivered.append((device, at_s)))
         for release in range(RELEASES):
-            queue.put(EngineCoreOutputs(0, [EngineCoreOutput("r", [1])] * STREAMS), float(release))
+            queue.put(EngineCoreOutputs(0, [EngineCoreOutput("r", [1])] * STREAMS), (0, float(release)))
             queue.flush()
 
         async def another() -> None:
@@ -58,11 +58,11 @@ def test_what_takes_long_is_overtaken_and_no_request_by_itself(releases: list[li
                 logprobs = LOGPROBS if slow else None
                 outputs.append(EngineCoreOutput(str(request), [number], new_logprobs=logprobs))
                 number += 1
-            queue.put(EngineCoreOutputs(0, outputs), float(at))
+            queue.put(EngineCoreOutputs(0, outputs), (0, float(at)))
             queue.flush()
         while sum(map(len, turns)) < number:
             turns.append((await queue.get()).outputs)
-        queue.put(EngineCoreOutputs(0, [EngineCoreOutput("end", [number])]), -1.0)
+        queue.put(EngineCoreOutputs(0, [EngineCoreOutput("end", [number])]))
         queue.flush()
         await queue.get()
         await asyncio.sleep(0)
@@ -86,7 +86,7 @@ def test_a_turn_has_few_prompts_with_log_probabilities_and_one_that_has_many() -
 
     async def turns() -> list[int]:
         queue = OutputQueue(lambda device, at_s: None)
-        queue.put(EngineCoreOutputs(0, [output(195)] * 3 + [output(1)] * MOST_SLOW), 0.0)
+        queue.put(EngineCoreOutputs(0, [output(195)] * 3 + [output(1)] * MOST_SLOW))
         queue.flush()
         return [len((await queue.get()).outputs) for _ in range(4)]
 
