@@ -11,7 +11,7 @@ from serving.types import Chunk
 # Tokens that a device reads at once without delaying a release.
 PAGE = 512
 # Tokens beyond a client's last that its device has, or is sent: what another process's edge has the core hears of up to
-# a tenth of a second later, in which a device at a high `--speed` makes a thousand.
+# a tenth of a second later, in which a device at a high `--speed` makes a thousand. The page that is sent then is more.
 AHEAD = 3 * PAGE
 # Tokens of a client between two pages until its device is so far ahead: many answers may begin together.
 STEP = 32

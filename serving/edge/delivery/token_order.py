@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 import msgspec
 from vllm.v1.engine import FinishReason
 
+from serving.cluster.sources.recorded_source import AHEAD, PAGE
 from serving.types import Chunk
 
 # Chunks of a request that wait behind a gap, those that follow each other counted as one: all that comes, where the
 # core is behind with what it hands on. Later ones are let go, and asked for when it is closed.
 MOST_HELD = 256
-# Tokens that the engine core may not have heard of yet when a request is ended here.
-MOST_LAST = 256
+# Tokens that the engine core may not have heard of yet when a request is ended here: all that its device had.
+MOST_LAST = AHEAD + PAGE
 # Ends that wait for nothing: nobody makes the tokens before them.
 FAILURES = (int(FinishReason.ABORT), int(FinishReason.ERROR))
 
