@@ -53,7 +53,8 @@ class EngineServicer(VllmEngineServicer):  # type: ignore[misc]
         """Return the server's identity and its load, which upstream leaves out."""
         info = await super().GetServerInfo(request, context)
         info.server_type = "vllm-grpc"
-        info.active_requests = self.engine.get_num_unfinished_requests()
+        # Also those of edges and front ends in processes of their own, which all have this answered by the engine core.
+        info.active_requests = len(self.engine.engine_core.flights)
         info.is_paused = await self.engine.is_paused()
         info.uptime_seconds = time.time() - self.start_time
         return info

@@ -225,11 +225,19 @@ def test_what_the_core_answers_is_passed_as_it_is(edges: ServerProcess) -> None:
         assert listed.statuses["edge 0"].status == health_pb2.HealthCheckResponse.SERVING
 
 
-def test_vllms_service_tells_of_the_devices_through_any(edges: ServerProcess) -> None:
+def test_vllms_service_tells_of_the_devices_and_of_all_requests_through_any(edges: ServerProcess) -> None:
+    endless = {**ASKED, "max_tokens": 3000, "ignore_eos": True, "stream": True}
+    with httpx.stream("POST", edges.http_url + CHAT, json=endless, timeout=60):
+        wait_until(lambda: counted(edges, "vllm:num_requests_running") == 1)
+        for _ in range(CONNECTIONS):
+            with grpc.insecure_channel(edges.grpc_url.removeprefix("grpc://")) as channel:
+                vllm = vllm_engine_pb2_grpc.VllmEngineStub(channel)
+                info = vllm.GetServerInfo(vllm_engine_pb2.GetServerInfoRequest(), timeout=30)
+                assert (info.data_parallel_size, info.active_requests) == (2, 1)
+    wait_until(lambda: counted(edges, "vllm:num_requests_running") == 0)
     for _ in range(CONNECTIONS):
         with grpc.insecure_channel(edges.grpc_url.removeprefix("grpc://")) as channel:
             vllm = vllm_engine_pb2_grpc.VllmEngineStub(channel)
-            assert vllm.GetServerInfo(vllm_engine_pb2.GetServerInfoRequest(), timeout=30).data_parallel_size == 2
             loads = vllm.GetLoads(vllm_engine_pb2.GetLoadsRequest(), timeout=30).loads
             assert [load.dp_rank for load in loads] == [0, 1] and loads[1].max_total_num_tokens > 0
             assert vllm.FlushCache(common_pb2.FlushCacheRequest(), timeout=30).success
