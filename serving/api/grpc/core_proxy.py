@@ -22,7 +22,9 @@ class CoreServices(grpc.aio.ServerInterceptor):
 
     def __init__(self, core: str) -> None:
         """`core`: the path of the socket."""
-        self._channel = grpc.aio.insecure_channel(f"unix:{core}")
+        # Metrics of many devices are longer than what gRPC takes by itself, 4 MiB.
+        options = [("grpc.max_receive_message_length", -1)]
+        self._channel = grpc.aio.insecure_channel(f"unix:{core}", options)
         self._endless = 0
 
     async def intercept_service(self, continuation: Any, handler_call_details: grpc.HandlerCallDetails) -> Any:
