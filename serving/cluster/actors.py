@@ -10,6 +10,7 @@ from serving.cluster.endpoints.rpc_endpoint import RpcEndpoint
 from serving.cluster.endpoints.scheduler import SchedulerService
 from serving.cluster.endpoints.tier import TierService
 from serving.cluster.streams.sockets import Address
+from serving.cluster.supervision.failed_restart import started_again
 from serving.cluster.supervision.heartbeat import Heartbeat
 from serving.device.device_models import DeviceModels
 from serving.device.device_spec import DeviceLimits, DeviceSpec
@@ -26,6 +27,7 @@ OWN_THREAD = {CALLS: 1}
 class DeviceModelActor:
     """The device model's actor: it prices steps on each kind of device in each condition."""
 
+    @started_again
     def __init__(self, fleet: list[DeviceSpec], realtime: bool, edge: Address) -> None:
         become_urgent(realtime)
         self._models = models = DeviceModels(fleet)
@@ -50,6 +52,7 @@ class DeviceModelActor:
 class LpddrActor:
     """The actor of a slow tier, of one device or several: `index` is that of the first."""
 
+    @started_again
     def __init__(self, index: int, bytes_per_s: float, realtime: bool, edge: Address) -> None:
         become_urgent(realtime)
         self._service = service = TierService(bytes_per_s)
@@ -75,6 +78,7 @@ class LpddrActor:
 class SchedulerActor:
     """The actor of a device's scheduler; it pokes the device when its requests or limits have changed."""
 
+    @started_again
     def __init__(self, index: int, clock: ClockOrigin, realtime: bool, edge: Address) -> None:
         become_urgent(realtime)
         self._service = service = SchedulerService(WallClock(*clock))

@@ -17,6 +17,7 @@ from serving.cluster.streams.arrival_board import ArrivalBoard
 from serving.cluster.streams.rpc import RpcClient
 from serving.cluster.streams.sockets import Address
 from serving.cluster.supervision.deaths import StateLost
+from serving.cluster.supervision.failed_restart import started_again
 from serving.cluster.supervision.heartbeat import Heartbeat
 from serving.device.device_spec import DeviceSpec, Followed
 from serving.device.drafts.live_texts import LiveTexts
@@ -34,6 +35,7 @@ from serving.process.process_priority import become_realtime, become_urgent, set
 class HbXpu:
     """The actor of an emulated device: runs the engine's loop by the wall clock and sends its releases to the edge."""
 
+    @started_again
     def __init__(  # all that stays the same however often it is connected
         self, index: int, clock: ClockOrigin, edge: Address, realtime: bool, ahead: int
     ) -> None:

@@ -205,13 +205,17 @@ class Recovery:
         return culprit is not None or node.inquiry.in_doubt
 
     async def _mend(self, node: Node, is_sought: bool = False) -> None:
-        """Try until the device works, or others serve its requests; `is_sought`: one is sought that it dies of."""
+        """Try until the device works; each `PATIENCE_S` in vain is a failure. `is_sought`: a request may be why."""
         given_up_at = time.monotonic() + PATIENCE_S
-        if (wait_s := node.backoff.failed(time.monotonic(), is_sought)) > LONG_WAIT_S:
+        wait_s = node.backoff.failed(time.monotonic(), is_sought)
+        if is_late := wait_s > LONG_WAIT_S:
             await self._go_on_elsewhere(node)
         await asyncio.sleep(wait_s)
         while not await self._recovered(node, given_up_at - time.monotonic()):
-            if time.monotonic() > given_up_at - EARLY_S or node.backoff.given_up:
+            if (now_s := time.monotonic()) > given_up_at - EARLY_S:
+                given_up_at, is_late = now_s + PATIENCE_S, True
+                node.backoff.failed(now_s)
+            if is_late or node.backoff.given_up:
                 await self._go_on_elsewhere(node)
             await asyncio.sleep(RETRY_S)
         if node.backoff.given_up:
@@ -252,15 +256,10 @@ class Recovery:
         try:
             async with asyncio.timeout(left_s if left_s > 0 else PATIENCE_S):  # `wait_for` may miss a cancel
                 await self._recover(node)
-        except GONE:
-            return False
-        except OSError as error:  # Too slow, or this process has no more files to open: either may pass.
-            if not isinstance(error, TimeoutError):
-                sentence = "Device %d could not be connected (%s)."
-                log.warning(sentence, node.index, error, extra=fields(device=node.index))
+        except (*GONE, TimeoutError):
             return False
         except Exception:
-            # Whatever it is: a device that nobody runs any more would keep its requests waiting for ever.
+            # Whatever it is (no more files to open): a device that nobody runs would keep its requests waiting.
             log.exception("Device %d could not be connected.", node.index, extra=fields(device=node.index))
             await asyncio.sleep(AMISS_S)
             return False

@@ -244,21 +244,25 @@ def test_one_that_is_not_even_tried_again_soon_has_them_go_on_elsewhere_at_once(
     play(fleet, script)
 
 
-@pytest.mark.parametrize(("before", "refused"), [(6, False), (7, True)])
+@pytest.mark.parametrize("why", [ConnectionResetError(), ActorDiedError()])
 def test_alone_it_keeps_its_requests_waiting_until_it_has_failed_eight_times_in_a_row(
-    made: Callable[[int], Fleet], monkeypatch: pytest.MonkeyPatch, before: int, refused: bool
+    made: Callable[[int], Fleet], monkeypatch: pytest.MonkeyPatch, why: Exception
 ) -> None:
+    """It has died once, and does not come up within its patience, again and again: it may be dead for good."""
     monkeypatch.setattr(recovery_module, "PATIENCE_S", 0.1)
-    monkeypatch.setattr(backoff, "MOST_S", 0.1)
     fleet = made(1)
-    fleet.down[0] = ConnectionResetError()
-    fleet.failed(before)
+    fleet.ran()
+    fleet.down[0] = why
 
     async def script() -> None:
-        await asyncio.sleep(0.8)
-        assert list(fleet.refused) == (["of 0"] if refused else [])
-        assert all("Device 0" in why for why in fleet.refused.values())
+        await until(lambda: fleet.nodes[0].backoff.failures == 6)
+        assert not fleet.refused
+        await until(lambda: fleet.refused)
+        assert fleet.nodes[0].backoff.failures == 8 and list(fleet.refused) == ["of 0"]
+        assert "Device 0 has failed 8 times" in fleet.refused["of 0"]
         assert fleet.nodes[0].state is State.SERVING
+        fleet.down.clear()
+        await until(lambda: fleet.nodes[0].link.up)
 
     play(fleet, script)
 
