@@ -11,7 +11,7 @@ from serving.clock import ClockOrigin
 from serving.cluster import actors, device_actor
 from serving.cluster.actor_process import this_node
 from serving.cluster.node import Node
-from serving.cluster.placement import confined, hosts
+from serving.cluster.placement import Hosts, confined
 from serving.cluster.sources import actor
 from serving.cluster.sources.actor import SourceSettings
 from serving.cluster.sources.replacements import SourceActors
@@ -46,7 +46,7 @@ class Cluster:
     `max_model_len`: tokens of context that clients were promised. `clock`: the start of emulated time. `edge`:
     the address for releases. `tiers`: the slow tiers, by the first device on each. `kv_events`: the devices tell what
     becomes of their prefix caches. `forked`: Ray's options for the actors if they are to be forks of a process
-    (`forks.fork_servers`).
+    (`forks.fork_servers`). `hosts`: the nodes on which devices start.
     """
 
     scenario: Scenario
@@ -58,13 +58,14 @@ class Cluster:
     tiers: dict[int, Any] = field(default_factory=dict)
     kv_events: bool = False
     forked: dict[str, Any] = field(default_factory=dict)
+    hosts: Hosts = field(default_factory=Hosts)
 
     def start_node(self, index: int, spec: DeviceSpec, device_limits: DeviceLimits) -> Node:
         """Start a device with its scheduler, and its slow tier unless that is up; all on one of Ray's nodes."""
-        place = {**placed(index), **self.forked}
+        place = {**placed(index, self.hosts.ids), **self.forked}
         group = tier_of(index, spec.sharers).start
         if group not in self.tiers:
-            self.tiers[group] = LpddrActor.options(**placed(group), **self.forked).remote(
+            self.tiers[group] = LpddrActor.options(**placed(group, self.hosts.ids), **self.forked).remote(
                 group, device_limits.ext_bytes_per_s, self.realtime, self.edge
             )
         return Node(
@@ -105,12 +106,11 @@ class Cluster:
         return self.scenario.speed <= MAX_REALTIME_SPEED
 
 
-def placed(index: int) -> dict[str, Any]:
-    """Return Ray's options for the actors of a device: the devices take the nodes of a cluster in turn.
+def placed(index: int, nodes: list[str]) -> dict[str, Any]:
+    """Return Ray's options for the actors of a device: the devices take the `nodes` of a cluster, by id, in turn.
 
     An actor whose node is gone starts again on another.
     """
-    nodes = hosts()
     if len(nodes) < 2:
         return confined()
     strategy = NodeAffinitySchedulingStrategy(nodes[index % len(nodes)], soft=True)
@@ -129,7 +129,8 @@ def start_sources(
     resources = ray.cluster_resources()
     gpus = usable_gpus(resources, on_cpu())
     count = source_count(scenario, int(resources.get("CPU", 1)), gpus)
-    nodes = hosts()
+    hosts = Hosts()
+    nodes = hosts.ids
     settings = SourceSettings(
         flags=source_flags(scenario, max_model_len),
         token_model=scenario.token_model,
@@ -143,10 +144,10 @@ def start_sources(
 
     def start(index: int) -> Any:
         # A GPU, where there is one, belongs to the token model.
-        options = {"num_gpus": min(gpus, 1), **placed(first + index), **forked}
+        options = {"num_gpus": min(gpus, 1), **placed(first + index, hosts.ids), **forked}
         return TokenSource.options(**options).remote(index, settings, edge)
 
-    return SourceActors(start, count, scenario.standby_sources)
+    return SourceActors(start, count, scenario.standby_sources, hosts.look)
 
 
 def usable_gpus(resources: Mapping[str, float], cpu_build: bool) -> int:

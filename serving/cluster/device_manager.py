@@ -68,6 +68,7 @@ class Devices:
         """Add a device, and return it once it takes requests; `starts(index)` is awaited before it is connected. Raise
         RefusedAction."""
         device_limits = await self._checked(spec)
+        await self.cluster.hosts.look()
         index = max(self.nodes) + 1
         rates = [node.device_limits.ext_bytes_per_s for node in self.nodes.values()]
         try:
@@ -119,6 +120,7 @@ class Devices:
 
     async def revive(self, index: int) -> None:
         """Start a lost device again, with nothing in it."""
+        await self.cluster.hosts.look()
         old = self.at(index)
         if old.state is State.LOST:
             node = self._start_node(index, old.spec, old.device_limits)

@@ -4,6 +4,7 @@ Where some nodes should carry none of it (a head that only keeps the books, edge
 offer the resource `foreserve`, and `FORESERVE_NODES` is the number of them to wait for.
 """
 
+import asyncio
 import os
 import time
 from typing import Any
@@ -31,6 +32,17 @@ def hosts() -> list[str]:
     """Return the ids of the nodes that may carry an emulation, sorted."""
     every = not wanted()
     return sorted(node["NodeID"] for node in ray.nodes() if node["Alive"] and (every or offers(node)))
+
+
+class Hosts:
+    """The nodes that may carry an emulation, by their `ids`, as they were when Ray was last asked."""
+
+    def __init__(self) -> None:
+        self.ids = hosts()
+
+    async def look(self) -> None:
+        """Ask Ray anew, on a thread: it does not answer while its books are away, and the event loop must go on."""
+        self.ids = await asyncio.to_thread(hosts)
 
 
 def offers(node: dict[str, Any]) -> bool:

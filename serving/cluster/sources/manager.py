@@ -122,7 +122,7 @@ class SourceManager:
                     raise
                 sentence = "The token source was ended as it started (%s); another one starts."
                 log.error(sentence, summary(error), extra=fields(actor=ACTOR, source=self.index))
-            self._actors.replace(self.index)
+            await self._actors.replace(self.index)
 
     async def connect(self) -> None:
         """Wait until the source is up, and tell it the devices' addresses. Raise RayError if it does not start."""
@@ -248,7 +248,7 @@ class SourceManager:
         """Put another actor in the place of the dead one, and connect it."""
         with contextlib.suppress(RayError):
             ray.kill(self.handle)
-        self._actors.replace(self.index)
+        await self._actors.replace(self.index)
         await self.connect()
 
     def _admit(self) -> None:

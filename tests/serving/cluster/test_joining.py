@@ -28,6 +28,10 @@ class Actors:
     def __init__(self) -> None:
         self.ended: list[int] = []
         self.dropped: list[str] = []
+        self.hosts = self
+
+    async def look(self) -> None:
+        pass
 
     def start_node(self, index: int, spec: Any, limits: Any) -> Node:
         return node_of(index)
@@ -108,5 +112,24 @@ def test_a_device_that_fails_to_come_up_is_refused_in_a_sentence() -> None:
         with pytest.raises(RefusedAction, match="Device 0 did not come up"):
             await devices.revive(0)
         assert devices.nodes[0].state is State.LOST
+
+    asyncio.run(play())
+
+
+def test_devices_wait_until_ray_has_said_which_nodes_there_are_and_each_is_another_one() -> None:
+    async def connect(node: Node) -> None:
+        raise ConnectionResetError("the other side has gone")
+
+    async def play() -> None:
+        answered = asyncio.Event()
+        actors = Actors()
+        actors.look = answered.wait  # type: ignore[method-assign,assignment]
+        devices = devices_of(actors, connect)
+        adding = [asyncio.create_task(devices.add(SPEC, at_once)) for _ in range(2)]
+        await asyncio.sleep(0.01)
+        assert list(devices.nodes) == [0]
+        answered.set()
+        await asyncio.wait(adding)
+        assert sorted(actors.ended) == [1, 2] and all(isinstance(each.exception(), RefusedAction) for each in adding)
 
     asyncio.run(play())

@@ -25,7 +25,7 @@ def nodes(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 def test_devices_take_all_nodes_in_turn_where_nothing_else_is_said(nodes: list[dict[str, Any]]) -> None:
     assert placement.hosts() == [A, B, HEAD]
-    places = [cluster.placed(index) for index in range(4)]
+    places = [cluster.placed(index, placement.hosts()) for index in range(4)]
     assert [place["scheduling_strategy"].node_id for place in places] == [A, B, HEAD, A]
     assert all("resources" not in place for place in places)
 
@@ -35,12 +35,12 @@ def test_they_keep_to_the_nodes_that_offer_where_that_is_asked(
 ) -> None:
     monkeypatch.setenv(placement.NODES, "1")
     assert placement.hosts() == [A, B]
-    places = [cluster.placed(index) for index in range(3)]
+    places = [cluster.placed(index, placement.hosts()) for index in range(3)]
     assert [place["scheduling_strategy"].node_id for place in places] == [A, B, A]
     # Soft affinity alone would let a device whose node dies start again on the head.
     assert all(place["resources"] == {"foreserve": placement.SHARE} for place in places)
     del nodes[1]
-    assert cluster.placed(0) == {"resources": {"foreserve": placement.SHARE}}
+    assert cluster.placed(0, placement.hosts()) == {"resources": {"foreserve": placement.SHARE}}
 
 
 def test_it_waits_for_them_and_says_how_many_are_missing(

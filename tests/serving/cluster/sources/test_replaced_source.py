@@ -1,16 +1,28 @@
 """Is a token source that dies replaced, whatever is in the way of that at first?"""
 
 import asyncio
+import threading
+import time
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from ray.exceptions import ActorDiedError
 
+from serving.cluster import cluster
 from serving.cluster.device_buffers import DeviceBuffers
 from serving.cluster.observer import EdgeObserver, LiveFlights
 from serving.cluster.sources.manager import SourceManager
 from serving.cluster.sources.replacements import SourceActors
+from serving.scenario.scenario import Scenario
+
+
+async def until_up(source: SourceManager) -> None:
+    """Wait until a source is up, and stop looking after it."""
+    async with asyncio.timeout(5.0):
+        while not source.link.up:
+            await asyncio.sleep(0.005)
+    source.stop()
 
 
 @pytest.mark.parametrize("why", [ActorDiedError(), OSError(24, "No more files"), KeyError()])
@@ -41,3 +53,52 @@ def test_one_that_could_not_be_connected_is_tried_again(monkeypatch: pytest.Monk
         source.stop()
 
     asyncio.run(play())
+
+
+def test_the_loop_goes_on_while_ray_does_not_say_on_which_node_another_one_may_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its GCS is away: Ray asks it again and again, and returns once it is back."""
+    there, placed, answers = ["a" * 56], list[str](), threading.Event()
+    answers.set()
+
+    def nodes() -> list[dict[str, Any]]:
+        answers.wait(5.0)
+        return [{"NodeID": each, "Alive": True, "Resources": {}} for each in ("9" * 56, *there)]
+
+    def options(scheduling_strategy: Any, **_: object) -> Any:
+        placed.append(scheduling_strategy.node_id)
+        return SimpleNamespace(remote=lambda *arguments: SimpleNamespace(run=SimpleNamespace(remote=run)))
+
+    async def run() -> None:
+        if len(placed) == 1:
+            raise ActorDiedError
+        await asyncio.Event().wait()
+
+    async def connect() -> None:
+        pass
+
+    monkeypatch.setattr("ray.kill", lambda actor: None)
+    monkeypatch.setattr("ray.nodes", nodes)
+    monkeypatch.setattr("ray.cluster_resources", lambda: {"CPU": 1})
+    monkeypatch.setattr(cluster, "this_node", lambda: there[0])
+    monkeypatch.setattr(cluster, "TokenSource", SimpleNamespace(options=options))
+    edge: Any = None
+    actors = cluster.start_sources(Scenario(), 1024, False, edge, {})
+    nobody: Any = SimpleNamespace(move=lambda flights: None, relieve=lambda: None, follow=lambda: None)
+    live = LiveFlights({}, EdgeObserver(), lambda flight, why: None)
+
+    async def play() -> None:
+        source = SourceManager(0, actors, live, DeviceBuffers({}), nobody)
+        source.connect = connect  # type: ignore[method-assign]
+        answers.clear()
+        source.start()
+        began_s = time.monotonic()
+        await asyncio.sleep(0.2)
+        assert time.monotonic() - began_s < 4.0 and len(placed) == 1 and not source.link.up
+        there[:] = ["b" * 56]
+        answers.set()
+        await until_up(source)
+
+    asyncio.run(play())
+    assert placed == ["a" * 56, "b" * 56]
