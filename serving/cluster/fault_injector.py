@@ -210,7 +210,8 @@ class FaultInjector:
         if effect.act is FaultAction.CHANGE:
             async with self._lock:
                 for index in self._present(effect):
-                    await self._devices.degrade(index, self.active.condition(index), at_s)
+                    with contextlib.suppress(UnknownTarget):  # gone meanwhile; the others are there
+                        await self._devices.degrade(index, self.active.condition(index), at_s)
             return
         for index in self._present(effect):
             if effect.act is FaultAction.STALL:

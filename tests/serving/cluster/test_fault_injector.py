@@ -221,6 +221,30 @@ def test_what_one_device_of_a_tier_refuses_leaves_no_other_in_it() -> None:
     asyncio.run(run())
 
 
+def test_of_devices_in_a_fault_one_may_depart_while_it_begins_or_ends_and_the_others_begin_and_end() -> None:
+    class Departing(Devices):
+        leaving = 2
+
+        async def degrade(self, index: int, condition: Condition, at_s: float) -> None:
+            self.at(index)
+            if index == self.leaving:
+                self.nodes[index].state = State.GONE
+            await super().degrade(index, condition, at_s)
+
+    async def run() -> None:
+        devices = Departing(1)
+        injector = FaultInjector(devices, SimpleNamespace(now=lambda: 5.0), 0)  # type: ignore[arg-type]
+        slow = await injector.inject(Fault("slow", 0.5))
+        assert [devices.conditions[index] == HEALTHY for index in range(DEVICES)] == [False, False, True, False]
+        # As the fault ends, the first of a tier departs as well.
+        devices.leaving = 0
+        await injector.clear(slow.id)
+        assert {devices.conditions[node.index] for node in devices.present} == {HEALTHY}
+        assert [node.index for node in devices.present] == [1, 3] and not +devices.active
+
+    asyncio.run(run())
+
+
 def test_a_device_that_does_not_come_up_at_the_end_of_its_loss_is_tried_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
