@@ -38,6 +38,9 @@ BUSY_S = 45.0
 # Both of a part that has never answered yet: a token source may load a large model from far away.
 STARTING_S = 300.0
 LOADING_S = 3600.0
+# Real seconds for which the states of all parts are told again without a look: for each, the kernel is asked, and who
+# probes us may do so as often as he likes.
+TOLD_AGAIN_S = 0.25
 
 
 @dataclass(slots=True)
@@ -114,6 +117,8 @@ class Watchdog:
     parts: Callable[[], Iterable[WatchedPart]]
     on_dropped: Callable[[str, DroppedMessages], None] = lambda name, dropped: None
     _watched: dict[Hashable, PartState] = field(default_factory=dict)
+    _told: dict[str, str] = field(default_factory=dict)
+    _told_s: float = -TOLD_AGAIN_S
     _task: "asyncio.Task[None] | None" = None
 
     def start(self) -> None:
@@ -128,9 +133,12 @@ class Watchdog:
             each.forget()
 
     def states(self) -> dict[str, str]:
-        """Return the state of each part by name: `up`, `starting`, `silent` or `down`."""
-        now_s = time.monotonic()
-        return {each.part.name: self._state(key, each, now_s) for key, each in self._watched.items()}
+        """Return the state of each part by name, as of `TOLD_AGAIN_S` ago at most: `up`, `starting`, `silent` or
+        `down`."""
+        if (now_s := time.monotonic()) >= self._told_s + TOLD_AGAIN_S:
+            self._told = {each.part.name: self._state(key, each, now_s) for key, each in self._watched.items()}
+            self._told_s = now_s
+        return self._told
 
     def _state(self, key: Hashable, each: PartState, now_s: float) -> str:
         # Since the last look another one may have taken its place.

@@ -12,6 +12,7 @@ import psutil
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from serving.cluster.watchdog import TOLD_AGAIN_S
 from serving.process.forks.fork_off import ACTOR_FORKS, FORK_SERVER
 from serving.process.server_process import ServerProcess
 from tests.conftest import MODEL
@@ -121,6 +122,7 @@ def test_a_part_that_has_died_is_not_said_to_be_up_until_somebody_looks_after_it
     there = processes(emulator, part)
     there[0].kill()
     assert not psutil.wait_procs(there[:1], timeout=60)[1]
+    time.sleep(TOLD_AGAIN_S)
     down = {name for name, state in states_of(emulator).items() if state != "up"}
     # Where that is read late, somebody may have looked after it.
     assert any(name.startswith(PARTS[part]) for name in down) or set(processes(emulator, part)) - set(there), down

@@ -135,6 +135,31 @@ def test_a_standby_that_is_promoted_is_watched_as_what_it_has_become() -> None:
 
 
 @pytest.mark.usefixtures("hundredfold")
+def test_however_often_somebody_probes_there_is_one_look_at_a_process_in_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks = list[int]()
+
+    def status(process: ActorProcess) -> str:
+        looks.append(process.pid)
+        return "sleeping"
+
+    async def play() -> None:
+        async with watched() as (_, watch):
+            await until(lambda: watch.states() == {"sleeper": "up"})
+            monkeypatch.setattr(ActorProcess, "_status", status)
+            await asyncio.sleep(2 * watchdog.TOLD_AGAIN_S)
+            looks.clear()
+            assert [watch.states() for _ in range(100)] == [{"sleeper": "up"}] * 100
+            assert len(looks) == 1
+            await asyncio.sleep(2 * watchdog.TOLD_AGAIN_S)
+            looks.clear()
+            assert watch.states() == {"sleeper": "up"} and len(looks) == 1
+
+    asyncio.run(play())
+
+
+@pytest.mark.usefixtures("hundredfold")
 def test_what_a_process_has_dropped_is_told_once() -> None:
     async def play() -> None:
         part, told = Sleeper(), list[int]()
