@@ -15,6 +15,7 @@ from ray.exceptions import ActorDiedError
 
 from serving.cluster import recovery as recovery_module
 from serving.cluster.device_buffers import DeviceBuffers
+from serving.cluster.endpoints.tier import TierService
 from serving.cluster.node import Node, State
 from serving.cluster.observer import EdgeObserver, LiveFlights
 from serving.cluster.recovery import Recovery
@@ -74,13 +75,15 @@ class Actors:
 
 
 class Fleet(EdgeObserver):
-    """Devices with a request of eight tokens each, of which the client has three; those in `down` can't be connected,
-    for the reason that stands there."""
+    """Devices on one slow tier, with a request of eight tokens each, of which the client has three; those in `down`
+    can't be connected, for the reason that stands there."""
 
     def __init__(self, folder: Path, devices: int) -> None:
         self.actors = [Actors(folder, index) for index in range(devices)]
+        self.tier = TierService(100.0)
+        tier = SimpleNamespace(release=SimpleNamespace(remote=self.tier.release))
         self.nodes = {
-            index: Node(index, None, None, None, None, None, State.SERVING)  # type: ignore[arg-type]
+            index: Node(index, None, None, None, None, tier, State.SERVING)  # type: ignore[arg-type]
             for index in range(devices)
         }
         self.policy = Forgetting()
@@ -228,6 +231,21 @@ def test_one_that_stays_away_has_its_requests_go_on_elsewhere_and_has_others_aga
         fleet.down.clear()
         await until(lambda: fleet.nodes[0].state is State.SERVING)
         assert fleet.router.others_open(1) and not fleet.actors[0].submitted and not fleet.refused
+
+    play(fleet, script)
+
+
+def test_what_one_that_stays_away_drew_of_a_shared_tier_is_the_others(
+    made: Callable[[int], Fleet], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recovery_module, "PATIENCE_S", 0.1)
+    fleet = made(2)
+    fleet.down[0] = ActorDiedError()
+    assert [fleet.tier.lease(device, 0.0, 0.0) for device in (0, 1)] == [100.0, 50.0]
+
+    async def script() -> None:
+        await until(lambda: fleet.nodes[0].state is State.LOST)
+        assert fleet.tier.lease(1, 0.0, 0.0) == 100.0
 
     play(fleet, script)
 

@@ -1,6 +1,7 @@
 """Are requests that go on elsewhere left by a device that works after all?"""
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 from serving.cluster.device_buffers import DeviceBuffers
@@ -29,7 +30,8 @@ class Told(DeviceCalls):
 
 def test_a_device_that_has_failed_too_often_and_is_back_is_told_to_drop_them() -> None:
     nothing: Any = None
-    nodes = {index: Node(index, nothing, nothing, None, None, None, State.SERVING, calls=Told()) for index in (0, 1)}
+    tier = SimpleNamespace(release=SimpleNamespace(remote=lambda *device: None))
+    nodes = {index: Node(index, nothing, nothing, None, None, tier, State.SERVING, calls=Told()) for index in (0, 1)}
     router = Router(parse_router("least-loaded").policy())
     for index in nodes:
         router.add(index, 0.01)
