@@ -11,7 +11,7 @@ from serving.cluster.cluster import Cluster
 from serving.cluster.device_buffers import DeviceBuffers
 from serving.cluster.node import Node, State
 from serving.cluster.observer import LiveFlights
-from serving.cluster.recovery import GONE, Recovery
+from serving.cluster.recovery import GONE, START_S, Recovery
 from serving.cluster.sources.token_sources import TokenSources
 from serving.cluster.streams.sockets import Address
 from serving.cluster.supervision.deaths import summary
@@ -226,15 +226,20 @@ class Devices:
 
     async def _join(self, node: Node, otherwise: State, first: Awaitable[None] | None = None) -> None:
         """Have a device that starts serve, once `first` is done. One that does not come up, or is not waited for any
-        longer, is `otherwise` from then on. Raise RefusedAction if it fails by itself."""
+        longer, is `otherwise` from then on. Raise RefusedAction if it fails by itself, or takes longer than
+        `START_S`."""
         try:
-            if first is not None:
-                await first
-            await self.recovery.connect(node)
+            async with asyncio.timeout(START_S):
+                if first is not None:
+                    await first
+                await self.recovery.connect(node)
             self.sources.tell_addresses()
             await self.recovery.warm_up(node)
         except BaseException as error:
             self._end(node, otherwise)
+            if isinstance(error, TimeoutError):
+                sentence = f"Device {node.index} did not come up within {START_S:.0f} s."
+                raise RefusedAction(sentence) from error
             if isinstance(error, GONE):
                 raise RefusedAction(f"Device {node.index} did not come up: {summary(error)}.") from error
             raise

@@ -68,7 +68,7 @@ class Recovery:
     async def connect(self, node: Node) -> None:
         """Connect the actors of a device that starts, once all of them are up, though something end them meanwhile.
 
-        Raise RayError if one fails by itself, or they are not up within `START_S`.
+        Raise RayError if one fails by itself, or is still ended after `START_S`.
         """
         deadline_s = time.monotonic() + START_S
         while True:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from serving.cluster import device_manager
 from serving.cluster.device_buffers import DeviceBuffers
 from serving.cluster.device_manager import Devices
 from serving.cluster.node import Node, State
@@ -54,7 +55,8 @@ def devices_of(actors: Actors, connect: Any) -> Devices:
         return LIMITS
 
     devices._checked = checked  # type: ignore[method-assign]
-    devices.recovery.connect = connect  # type: ignore[method-assign]
+    if connect is not None:
+        devices.recovery.connect = connect  # type: ignore[method-assign]
     return devices
 
 
@@ -74,6 +76,24 @@ def test_who_gives_up_waiting_for_a_device_leaves_none_that_starts_for_ever() ->
         adding.cancel()
         with pytest.raises(asyncio.CancelledError):
             await adding
+        assert (devices.nodes[1].state, actors.ended) == (State.GONE, [1])
+
+    asyncio.run(play())
+
+
+def test_a_device_for_which_there_is_no_room_is_refused_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray does not say that no node can have its actors: it waits for one that can."""
+    monkeypatch.setattr(device_manager, "START_S", 0.1)
+
+    async def hang(node: Node) -> None:
+        await asyncio.Event().wait()
+
+    async def play() -> None:
+        devices = devices_of(actors := Actors(), None)
+        devices.recovery.connect_once = hang  # type: ignore[method-assign]
+        async with asyncio.timeout(5.0):
+            with pytest.raises(RefusedAction, match=r"Device 1 did not come up within 0 s\."):
+                await devices.add(SPEC, at_once)
         assert (devices.nodes[1].state, actors.ended) == (State.GONE, [1])
 
     asyncio.run(play())
