@@ -13,7 +13,8 @@ from serving.cluster.watchdog import Watchdog
 DEVICE_S = 20.0
 # One step of vLLM's may be a prompt as long as the context, on a slow core.
 SOURCE_S = 60.0
-NEVER_S = float("inf")
+# One call of the device model may load a device, on a slow core; none of the others takes a second.
+CALL_S = 60.0
 
 UP, DOWN = "up", "down"
 
@@ -77,12 +78,12 @@ class Readiness:
         for number, standby in enumerate(actors.standbys):
             lose = partial(actors.lose_standby, standby)
             yield ActorPart(f"standby token source {number}", standby, SOURCE_S, on_dead=lose)
-        yield ActorPart("device model", cluster.model, NEVER_S)
+        yield ActorPart("device model", cluster.model, CALL_S)
         for node in self._devices.watched:
             yield ActorPart(f"device {node.index}", node.device, DEVICE_S, node.inquiry.expect_death)
-            yield ActorPart(f"scheduler {node.index}", node.scheduler, NEVER_S)
+            yield ActorPart(f"scheduler {node.index}", node.scheduler, CALL_S)
         for index, tier in cluster.tiers.items():
-            yield ActorPart(f"lpddr {index}", tier, NEVER_S)
+            yield ActorPart(f"lpddr {index}", tier, CALL_S)
 
 
 def _may_serve(states: dict[str, str], part: str) -> bool:
