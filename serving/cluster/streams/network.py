@@ -4,6 +4,7 @@ CURVE encrypts, and is open only to the keys that are in a receiver's address. Z
 delivers half a message.
 """
 
+import logging
 import socket
 import threading
 import time
@@ -15,12 +16,16 @@ import zmq
 from serving.cluster.streams.curve_keys import CurveKeys, lock, unlock
 from serving.cluster.streams.wire import MOST_BYTES, Wire, connected
 
+log = logging.getLogger("foreserve")
+
 # What was sent before its wire was closed may still go so long.
 LINGER_MS = 1000
 # Who has said nothing for so many real seconds is dropped: ZeroMQ does not tell that somebody has gone. Who is still
 # there has another wire with his next message.
 SILENT_S = 600.0
 LOOK_S = 5.0
+# Real seconds after an error of the system's, which may pass: there are no more files to open.
+RETRY_S = 0.1
 
 
 def open_port(path: Path, ip: str) -> tuple[str, CurveKeys]:
@@ -73,7 +78,11 @@ def _carry_in(port: "zmq.Socket[bytes]", path: Path) -> None:
     """Carry messages between a port and the listener behind it, for ever."""
     callers = _Callers(port, path)
     while True:
-        callers.carry()
+        try:
+            callers.carry()
+        except OSError as error:  # Without this thread nobody would hear from another node any more.
+            log.warning("A message from another node is lost (%s).", error)
+            time.sleep(RETRY_S)
 
 
 class _Callers:
