@@ -87,7 +87,7 @@ class TierLease:
     """A device's proxy of its slow tier: it waits for the first lease only, later ones hold once they are here.
 
     Of a shared tier it also waits for the first lease after each idle time: others may have come meanwhile. A tier of
-    its own grants it the same always, and hears of every `TOGETHER`th lease, and of the drawn bytes of those before it.
+    its own grants it the same always, and hears of every `TOGETHER`th lease.
     `share` is what a throttled device can draw of the granted bandwidth.
     """
 
@@ -96,20 +96,18 @@ class TierLease:
         self._shared = shared
         self._granted_bytes_per_s: float | None = None
         self._unanswered = 0
-        self._untold, self._untold_bytes, self._untold_s = 0, 0.0, 0.0
+        self._untold = 0
         self.share = share
 
     def lease(self, device: int, traffic_bytes: float, elapsed_s: float) -> float:
         """Return the bytes per second that the device may draw from now on, as `SlowTier.lease` does."""
+        # In that share of the time the full grant is what a throttled one was in all of it.
+        drawn = device, traffic_bytes, elapsed_s * self.share
         self._untold += 1
-        self._untold_bytes += traffic_bytes
-        self._untold_s += elapsed_s * self.share  # in which the full grant is what a throttled one was in all of it
         if self._granted_bytes_per_s is None:
-            self._granted_bytes_per_s = self._rpc.call("lease", float, device, self._untold_bytes, self._untold_s)
-            self._have_told()
+            self._granted_bytes_per_s, self._untold = self._rpc.call("lease", float, *drawn), 0
         elif self._shared or self._untold >= TOGETHER:
-            self._granted_bytes_per_s = self._renewed(device, self._granted_bytes_per_s)
-            self._have_told()
+            self._granted_bytes_per_s, self._untold = self._renewed(drawn, self._granted_bytes_per_s), 0
         return self._granted_bytes_per_s * self.share
 
     def granted_bytes_per_s(self, device: int) -> float:
@@ -117,24 +115,21 @@ class TierLease:
         assert self._granted_bytes_per_s is not None, "a step that is under way has a lease"
         return self._granted_bytes_per_s * self.share
 
-    def release(self, device: int, traffic_bytes: float) -> None:
+    def release(self, device: int) -> None:
         """End the lease of an idle device, as `SlowTier.release` does."""
-        self._rpc.tell("release", device, self._untold_bytes + traffic_bytes)
-        self._have_told()
+        self._rpc.tell("release", device)
+        self._untold = 0
         if self._shared:
             self._granted_bytes_per_s = None
 
-    def _renewed(self, device: int, before_bytes_per_s: float) -> float:
+    def _renewed(self, drawn: tuple[int, float, float], before_bytes_per_s: float) -> float:
         """Ask for another lease; return what was granted by the last one that is here."""
         granted: float | None = self._rpc.latest("lease", float)
         self._unanswered = self._unanswered + 1 if granted is None else 0
-        self._rpc.ask("lease", device, self._untold_bytes, self._untold_s)
+        self._rpc.ask("lease", *drawn)
         if self._unanswered > MOST_UNANSWERED:
             self._rpc.look(wait=False)
         return before_bytes_per_s if granted is None else granted
-
-    def _have_told(self) -> None:
-        self._untold, self._untold_bytes, self._untold_s = 0, 0.0, 0.0
 
 
 class ReleaseSink:

@@ -69,9 +69,9 @@ class LpddrActor:
         return self._endpoint.address
 
     @ray.method(concurrency_group=CALLS)
-    def release(self, device: int, traffic_bytes: float) -> None:
+    def release(self, device: int) -> None:
         """End a device's lease, for the edge once the device is gone."""
-        self._service.release(device, traffic_bytes)
+        self._service.release(device)
 
 
 @ray.remote(num_cpus=0, max_restarts=-1, concurrency_groups=OWN_THREAD)

@@ -83,7 +83,7 @@ class Cluster:
         """End a device's actors for good. Its slow tier stays, freed of the device's lease."""
         for handle in (node.device, node.scheduler):
             ray.kill(handle, no_restart=True)
-        node.tier.release.remote(node.index, 0.0)
+        node.tier.release.remote(node.index)
 
     def end_tier(self, node: Node) -> None:
         """End the slow tier of a device that was the last one on it; one that comes back gets another."""

@@ -92,7 +92,7 @@ class HbXpu:
         self._model = RemoteModel(to_model, spec)
         self._model.price(StepPlan.of((1, 1)), 1, None, (PLAIN,))
         self._lease = TierLease(to_tier, spec.sharers > 1, spec.condition.ext_share)
-        self._lease.release(self._index, 0.0)
+        self._lease.release(self._index)
         self._tokens = TokenBuffer()
         self._sink.forget()
         self._progress.begin(self._tokens, sources)

@@ -232,7 +232,7 @@ class Recovery:
             drains = node.state is State.DRAINING
             if not drains:
                 node.state = State.LOST
-                node.tier.release.remote(node.index, 0.0)  # It draws nothing, and others would have the less.
+                node.tier.release.remote(node.index)  # It draws nothing, and others would have the less.
             self._observer.on_change(node)
             await self.move_all(node)
             if drains:

@@ -40,7 +40,7 @@ class ExternalTier(Protocol):
 
     def granted_bytes_per_s(self, device: int) -> float: ...
 
-    def release(self, device: int, traffic_bytes: float) -> None: ...
+    def release(self, device: int) -> None: ...
 
 
 @dataclass(slots=True)
@@ -137,7 +137,7 @@ class Engine:
     def rest(self) -> None:
         """Release the bandwidth lease while idle."""
         if self._leased_at_s is not None:
-            self.tier.release(self.device, self._traffic)
+            self.tier.release(self.device)
             self._traffic, self._leased_at_s = 0.0, None
 
     def make(

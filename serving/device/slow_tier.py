@@ -1,4 +1,4 @@
-"""The external memory tier: shares its bandwidth fairly among the devices that draw on it, and counts their bytes.
+"""The external memory tier: shares its bandwidth fairly among the devices that draw on it.
 
 While a device draws, each other one draws too with the chance of its duty: the share of its emulated time in which it
 draws. In the fluid limit (requests of all devices in turn) the device then has
@@ -30,13 +30,11 @@ class SlowTier:
     """A slow tier of `bytes_per_s`, shared fairly among the devices that draw on it."""
 
     bytes_per_s: float
-    traffic_bytes: dict[int, float] = field(default_factory=dict)
     _draws: dict[int, TierDraw] = field(default_factory=dict)
 
     def lease(self, device: int, traffic_bytes: float, elapsed_s: float) -> float:
-        """Count the `traffic_bytes` that `device` drew in the last `elapsed_s` emulated seconds; return the bytes per
-        second that it may draw from now on."""
-        self._count(device, traffic_bytes)
+        """Return the bytes per second that `device`, which drew `traffic_bytes` in the last `elapsed_s` emulated
+        seconds, may draw from now on."""
         draw = self._draws.setdefault(device, TierDraw(self.bytes_per_s))
         if elapsed_s > 0:
             draw.duty = min(1.0, traffic_bytes / (draw.granted_bytes_per_s * elapsed_s))
@@ -47,14 +45,10 @@ class SlowTier:
         """Return the bytes per second granted to `device` last. Raise KeyError if it holds no lease."""
         return self._draws[device].granted_bytes_per_s
 
-    def release(self, device: int, traffic_bytes: float) -> None:
-        """Count the last `traffic_bytes` of `device`, which is now idle, and end its lease."""
-        self._count(device, traffic_bytes)
+    def release(self, device: int) -> None:
+        """End the lease of `device`, which is now idle."""
         self._draws.pop(device, None)
 
     def fair_bytes_per_s(self, device: int) -> float:
         """Return the bytes per second that `device` has while it draws."""
         return self.bytes_per_s / (1.0 + sum(draw.duty for other, draw in self._draws.items() if other != device))
-
-    def _count(self, device: int, traffic_bytes: float) -> None:
-        self.traffic_bytes[device] = self.traffic_bytes.get(device, 0.0) + traffic_bytes

@@ -57,9 +57,9 @@ class TierShare:
         """Return the throttled bandwidth granted last, in bytes/s."""
         return self.tier.granted_bytes_per_s(device) * self.share
 
-    def release(self, device: int, traffic_bytes: float) -> None:
+    def release(self, device: int) -> None:
         """End the device's lease."""
-        self.tier.release(device, traffic_bytes)
+        self.tier.release(device)
 
 
 class DeviceDue(NamedTuple):

@@ -17,7 +17,7 @@ class TierService:
         with self._lock:
             return self._tier.lease(device, traffic_bytes, elapsed_s)
 
-    def release(self, device: int, traffic_bytes: float) -> None:
+    def release(self, device: int) -> None:
         """End the lease of a device, as `SlowTier.release` does."""
         with self._lock:
-            self._tier.release(device, traffic_bytes)
+            self._tier.release(device)
