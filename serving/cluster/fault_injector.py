@@ -12,6 +12,7 @@ from typing import Protocol
 from device_model.condition import HEALTHY
 from serving.cluster.device_manager import Devices
 from serving.cluster.node import State
+from serving.process.background import BackgroundTasks
 from serving.process.backoff import Backoff
 from serving.scenario.active_faults import ActiveFaults, Effect, FaultAction
 from serving.scenario.faults import LOST, STALL, Fault, FaultEvent, events
@@ -55,8 +56,7 @@ class FaultInjector:
         self._lock = asyncio.Lock()
         # The instants of the events that faults wait for, each with its fault's id.
         self._waiting: set[tuple[float, int]] = set()
-        self._carried_out: set[asyncio.Future[InjectedFault]] = set()
-        self._revivals: set[asyncio.Task[None]] = set()
+        self._changes, self._revivals = BackgroundTasks(RefusedAction), BackgroundTasks()
 
     async def inject(self, fault: Fault) -> InjectedFault:
         """Inject a fault, whose times count from now on. Raise RefusedAction, and change nothing, if it could not
@@ -79,10 +79,7 @@ class FaultInjector:
 
     async def _whole(self, change: Coroutine[None, None, InjectedFault]) -> InjectedFault:
         """Carry out a change as a whole, also if its caller goes away meanwhile."""
-        task = asyncio.ensure_future(change)
-        self._carried_out.add(task)
-        task.add_done_callback(self._carried_out.discard)
-        return await asyncio.shield(task)
+        return await asyncio.shield(self._changes.start(change))
 
     async def _inject(self, fault: Fault) -> InjectedFault:
         targets = self._targets(fault)
@@ -122,8 +119,7 @@ class FaultInjector:
 
     def stop(self) -> None:
         """Let no fault begin or end any more."""
-        for revival in self._revivals:
-            revival.cancel()
+        self._revivals.stop()
         for injected in self.faults.values():
             if injected.task is not None:
                 injected.task.cancel()
@@ -219,9 +215,7 @@ class FaultInjector:
             elif effect.act is FaultAction.LOSE:
                 await self._devices.lose(index)
             elif not await self._revived(index):
-                revival = asyncio.create_task(self._revive(index))
-                self._revivals.add(revival)
-                revival.add_done_callback(self._revivals.discard)
+                self._revivals.start(self._revive(index))
 
     async def _revive(self, index: int) -> None:
         """Try to start a lost device again until it comes up: no other fault's end would."""

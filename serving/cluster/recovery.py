@@ -4,8 +4,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Collection, Coroutine
-from typing import Any
+from collections.abc import Callable, Collection
 
 from ray.exceptions import RayError
 
@@ -17,6 +16,7 @@ from serving.cluster.sources.token_sources import TokenSources
 from serving.cluster.supervision.deaths import cause_of_deaths, ended_from_outside, from_outside, given_up, summary
 from serving.flight import Flight
 from serving.policies.router import Router
+from serving.process.background import BackgroundTasks
 from serving.process.logs import fields
 
 log = logging.getLogger("foreserve")
@@ -63,7 +63,8 @@ class Recovery:
         self._departed = departed
         # Requests that are being sent again, as tokens of theirs were lost.
         self._lacking: set[str] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        # If one fails so, its device is mended, and then takes its requests up.
+        self._tasks = BackgroundTasks(*GONE)
 
     async def connect(self, node: Node) -> None:
         """Connect the actors of a device that starts, once all of them are up, though something end them meanwhile.
@@ -152,7 +153,7 @@ class Recovery:
             sentence = "Messages about %d requests of device %d got lost; it goes on from those that came."
             log.warning(sentence, len(lacking), node.index, extra=fields(device=node.index))
             self._lacking.update(flight.request.id for flight in lacking)
-            self._start(self._send_again(node, lacking))
+            self._tasks.start(self._send_again(node, lacking))
 
     async def _send_again(self, node: Node, flights: list[Flight]) -> None:
         ids = [flight.request.id for flight in flights]
@@ -221,7 +222,7 @@ class Recovery:
         if node.backoff.given_up:
             await self._go_on_elsewhere(node)
         if node.state is State.LOST:
-            self._start(self._reopen(node))
+            self._tasks.start(self._reopen(node))
 
     async def _go_on_elsewhere(self, node: Node) -> None:
         """Have a device's requests served by the others, or refuse them, if there are none and it has failed often."""
@@ -286,15 +287,4 @@ class Recovery:
     def _admit(self, node: Node) -> None:
         """Resume the requests of a device that had to wait, and may go on now."""
         if node.link.up and any(flight.sent_to != (node.index, node.link.state) for flight in self._of(node)):
-            self._start(self._resume(node, self._of(node)))
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(_suppressing(work))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-
-async def _suppressing(work: Coroutine[Any, Any, None]) -> None:
-    """Do work on a device; if that fails meanwhile, it is mended, and then takes its requests up."""
-    with contextlib.suppress(*GONE):
-        await work
+            self._tasks.start(self._resume(node, self._of(node)))

@@ -20,6 +20,7 @@ from serving.cluster.supervision.connection_epoch import Link
 from serving.cluster.supervision.deaths import cause_of_deaths, ended_from_outside, from_outside, given_up, summary
 from serving.cluster.supervision.inquiry import Inquiry
 from serving.flight import Flight
+from serving.process.background import BackgroundTasks
 from serving.process.backoff import Backoff
 from serving.process.logs import fields
 from serving.types import NEVER
@@ -75,17 +76,16 @@ class SourceManager:
         self._calls = SourceCalls()
         self._in_source: set[str] = set()
         self._from_outside, self._reminded_s = False, -NEVER
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks = BackgroundTasks()
 
     def start(self) -> None:
         """Run the source from now on; call `come_up` first."""
-        watching = (self._run(), self._watch_progress(), self._look_in())
-        self._tasks = [asyncio.create_task(each) for each in watching]
+        for work in (self._run, self._watch_progress, self._look_in):
+            self._tasks.keep_up(work)
 
     def stop(self) -> None:
         """Stop looking after the source; its actors end with Ray."""
-        for task in self._tasks:
-            task.cancel()
+        self._tasks.stop()
         self._calls.close()
 
     @property
@@ -254,8 +254,7 @@ class SourceManager:
     def _admit(self) -> None:
         """Add the requests that may go on now."""
         if self.link.up and any(self._waits(flight) for flight in self.own()):
-            self._tasks.append(asyncio.create_task(self.add_missing()))
-            self._tasks = [task for task in self._tasks if not task.done()]
+            self._tasks.start(self.add_missing())
 
     def _waits(self, flight: Flight) -> bool:
         id = flight.request.id

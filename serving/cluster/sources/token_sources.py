@@ -1,8 +1,7 @@
 """The token sources of an emulation: each request is made by one of them, and by another one if that dies."""
 
 import asyncio
-from collections.abc import Collection, Coroutine
-from typing import Any
+from collections.abc import Collection
 
 from serving.cluster.device_buffers import DeviceBuffers
 from serving.cluster.observer import LiveFlights
@@ -11,6 +10,7 @@ from serving.cluster.sources.recorded_source import RecordedSource
 from serving.cluster.sources.replacements import SourceActors
 from serving.cluster.streams.sockets import Address
 from serving.flight import Flight
+from serving.process.background import BackgroundTasks
 from serving.types import Chunk
 
 
@@ -22,7 +22,7 @@ class TokenSources:
         self.actors, self._buffers = actors, buffers
         self.all = [SourceManager(index, actors, live, buffers, self) for index in range(len(actors.running))]
         self._recorded = RecordedSource(buffers.addresses)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = BackgroundTasks()
 
     async def connect(self) -> None:
         """Wait until all sources are up, and tell them the devices' addresses. Raise RayError if one does not start."""
@@ -36,8 +36,7 @@ class TokenSources:
 
     def stop(self) -> None:
         """Stop looking after the sources; their actors end with Ray."""
-        for task in self._tasks:
-            task.cancel()
+        self._tasks.stop()
         for source in self.all:
             source.stop()
         self._recorded.close()
@@ -117,7 +116,7 @@ class TokenSources:
             coming[taker] += 1
             takers.add(taker)
         for taker in takers:
-            self._start(self.all[taker].add_missing())
+            self._tasks.start(self.all[taker].add_missing())
 
     def relieve(self) -> None:
         """Move the requests that wait for a source: another one has just come up."""
@@ -128,8 +127,3 @@ class TokenSources:
     def follow(self) -> None:
         """Tell the devices the addresses of all sources."""
         self._buffers.follow(self.addresses)
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)

@@ -12,9 +12,13 @@ from ray.exceptions import ActorDiedError
 from serving.cluster import cluster
 from serving.cluster.device_buffers import DeviceBuffers
 from serving.cluster.observer import EdgeObserver, LiveFlights
+from serving.cluster.sources import manager
 from serving.cluster.sources.manager import SourceManager
 from serving.cluster.sources.replacements import SourceActors
+from serving.flight import Flight
+from serving.process import background
 from serving.scenario.scenario import Scenario
+from serving.types import Request
 
 
 async def until_up(source: SourceManager) -> None:
@@ -102,3 +106,38 @@ def test_the_loop_goes_on_while_ray_does_not_say_on_which_node_another_one_may_s
 
     asyncio.run(play())
     assert placed == ["a" * 56, "b" * 56]
+
+
+def test_progress_is_watched_again_after_an_error_that_nobody_expects(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(manager, "LOOK_S", 0.005)
+    monkeypatch.setattr(background, "AGAIN_S", 0.005)
+    failures = [ValueError("not a list")]
+
+    async def run() -> None:
+        await asyncio.Event().wait()
+
+    async def beyond_known() -> list[str]:
+        if failures:
+            raise failures.pop()
+        return ["a"]
+
+    remotes = {name: SimpleNamespace(remote=call) for name, call in (("run", run), ("beyond_known", beyond_known))}
+    nobody: Any = SimpleNamespace(move=lambda flights: None, relieve=lambda: None, follow=lambda: None)
+    flight = Flight(None, Request("a", 0.0, 8, 8), 0, source=0, moved=True)
+    live = LiveFlights({"a": flight}, EdgeObserver(), lambda flight, why: None)
+
+    async def play() -> None:
+        actors = SourceActors(lambda index: SimpleNamespace(**remotes), 1, 0)
+        source = SourceManager(0, actors, live, DeviceBuffers({}), nobody)
+        source.link.up = True
+        source.question()
+        source.start()
+        async with asyncio.timeout(5.0):
+            while flight.moved:
+                await asyncio.sleep(0.005)
+        source.stop()
+
+    asyncio.run(play())
+    assert "begins again" in caplog.text and "not a list" in caplog.text
