@@ -51,7 +51,7 @@ class EdgeTokens:
                 whole = False
                 if chunk.finish is not None:
                     self._inboxes.pop(chunk.request_id, None)
-            whole = whole and not release.kv_events
+            whole = whole and not (release.kv_events or release.unknown)
             for inbox, those in chunks.items():
                 parts.setdefault(inbox, []).append(Release(release.device, release.at_s, those))
         for inbox, part in parts.items():

@@ -104,6 +104,20 @@ def test_who_is_closed_gets_nothing_more_and_the_core_hears_what_he_got(tmp_path
     asyncio.run(run())
 
 
+def test_the_core_hears_at_once_of_requests_that_a_device_does_not_know(tmp_path: Path) -> None:
+    async def run() -> None:
+        core, edge = Receiver(tmp_path, "core"), Receiver(tmp_path, "edge")
+        sink = ReleaseSink(core.inbox.address, WallClock(time.time()))
+        sink._told_s = time.monotonic() + PATIENCE_S
+        sink.edges.open("a", edge.inbox.address)
+        sink(Release(0, 0.0, [], unknown=["b"]))
+        assert await core.hears(1) == [[]] and not edge.told
+        for each in (core, edge):
+            each.inbox.close()
+
+    asyncio.run(run())
+
+
 def test_a_device_that_begins_anew_tells_nothing_of_what_it_had(tmp_path: Path) -> None:
     async def run() -> None:
         core, edge = Receiver(tmp_path, "core"), Receiver(tmp_path, "edge")
