@@ -14,6 +14,8 @@ from serving.nearest_name import meant
 from serving.security.client_trust import Trust
 from serving.usage_error import CommandFailed
 
+# The metrics of many devices are longer than gRPC's 4 MiB.
+ANY_LENGTH = [("grpc.max_receive_message_length", -1)]
 Metadata = tuple[tuple[str, str | bytes], ...]
 
 
@@ -33,8 +35,8 @@ def _channel(target: str, trust: Trust) -> grpc.Channel:
     if scheme not in ("", "grpc", "grpcs"):
         raise CommandFailed(f"{target!r} is not allowed; allowed is HOST:PORT, grpc://HOST:PORT or grpcs://HOST:PORT.")
     if scheme == "grpcs" or ((trust.ca_file or trust.client_cert) and not marked):
-        return grpc.secure_channel(address, trust.grpc_credentials())
-    return grpc.insecure_channel(address)
+        return grpc.secure_channel(address, trust.grpc_credentials(), ANY_LENGTH)
+    return grpc.insecure_channel(address, ANY_LENGTH)
 
 
 def _call(channel: grpc.Channel, method: str, request: str, metadata: Metadata) -> None:

@@ -19,6 +19,7 @@ MODULES = (
     "serving.cluster.endpoints.tier",
     "serving.cluster.sources.progress_reports",
     "serving.cluster.streams.arrival_board",
+    "serving.cluster.supervision.failed_restart",
     "serving.device.device_models",
     "serving.device.drafts.live_texts",
     "serving.device.live_routes",

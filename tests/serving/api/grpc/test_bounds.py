@@ -1,6 +1,7 @@
 """gRPC clients that send too much, too slowly, or do not read."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -145,6 +146,9 @@ def test_however_a_call_ends_it_carries_what_http_says_in_headers() -> None:
     async def use(port: int, echo: Echo) -> None:
         async with channel(port) as client:
             streams = [client.unary_stream(method)(b"x") for method in (FEW, FEW_WRITTEN, REFUSED_STREAM)]
+            for stream in streams:
+                with contextlib.suppress(grpc.aio.AioRpcError):
+                    assert [part async for part in stream] == [b"x"]
             calls = [client.unary_unary(method)(b"x") for method in (ONE, REFUSED)] + streams
             assert [LEFT in tuple(await call.trailing_metadata()) for call in calls] == [True] * len(calls)
             assert [(await call.code()).name for call in calls] == ["OK", "NOT_FOUND", "OK", "OK", "NOT_FOUND"]
