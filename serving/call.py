@@ -110,6 +110,11 @@ class Call:
     rounds: dict[str, str] = field(default_factory=dict)
     at_end: list[Callable[[], None]] = field(default_factory=list)
 
+    @property
+    def failed(self) -> bool:
+        """Whether it asked for text, and was answered with an error: HTTP's number, or gRPC's name, says so."""
+        return self.status[:1] > "3" and asks_for_text(self.route)
+
     def header(self, wanted: str) -> str:
         """Return the value of a header; "" if there is none."""
         return next((text(value) for name, value in self.headers if text(name) == wanted), "")

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
-from serving.call import Call, asks_for_text, text
+from serving.call import Call, text
 from serving.edge.front_ends.core_calls import CoreCalls
 from serving.edge.front_ends.edge_messages import ENDED, BroughtCall, CallEnd
 from serving.edge.request_bounds import check_integers
-from serving.telemetry.tracing.call_traces import refused
 
 
 class ToldCalls:
@@ -41,7 +40,7 @@ class ToldCalls:
     def answered(self, call: Call) -> None:
         """Tell the core that a call was answered, or broken off, and of one that it never heard of if it was
         refused."""
-        unheard = self.traced and not call.number and refused(call) and asks_for_text(call.route)
+        unheard = self.traced and not call.number and call.failed
         # What is in its body may be why.
         self.end(call, self._brought(call, {}) if unheard else None)
 

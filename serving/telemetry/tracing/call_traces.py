@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from serving.call import Call, asks_for_text
+from serving.call import Call
 from serving.clock import WallClock
 from serving.cluster.observer import EdgeObserver
 from serving.flight import Flight
@@ -74,7 +74,7 @@ class CallTraces(EdgeObserver):
             self._end(call_trace)
 
     def on_answer(self, call: Call) -> None:
-        if id(call) in self._traces or call.refusal is not None or (refused(call) and asks_for_text(call.route)):
+        if id(call) in self._traces or call.refusal is not None or call.failed:
             call_trace = self._trace_of(call)
             call_trace.ended_s = self._clock.now()
             self._end(call_trace)
@@ -91,8 +91,3 @@ class CallTraces(EdgeObserver):
             self._traces.pop(id(call_trace.call), None)
             for tell in self._tell:
                 tell(call_trace)
-
-
-def refused(call: Call) -> bool:
-    """Tell whether a call was answered with an error: HTTP's number, or gRPC's name, says so."""
-    return call.status[:1] > "3"
