@@ -6,6 +6,7 @@ status. What it will take up is reserved at once, until it is in flight.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any
 
 from serving.admission.request_options import InvalidOption, OptionReader
@@ -38,11 +39,12 @@ class Admission:
         asked = self.reader.read(asked, call.headers, extra_args, call.body)
         key, waited_s = self.keys.name_of(call), now_s - call.arrival_s
         asked = replace(asked, key=key, waited_s=waited_s, charged=call.counted, continues=call.is_later_round(id))
-        soonest_s, device = self.rules.soonest(asked, now_s)
-        refusal = self.rules.judge(asked, in_flight + self.set_aside, now_s, soonest_s)
+        soonest = cache(partial(self.rules.soonest, asked, now_s))
+        refusal = self.rules.judge(asked, in_flight + self.set_aside, now_s, soonest)
         call.answer |= self.rules.limits_of(key).headers(now_s, self.speed)
         if refusal is not None:
             return refusal._replace(slo=counted_under(asked.slo, asked.ttft_s, asked.tpot_s))
+        _, device = soonest()
         call.counted += asked.tokens
         self._asides += 1
         call.admitted[id] = asked

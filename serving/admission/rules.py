@@ -16,6 +16,9 @@ from serving.refusals import Reason, Refusal
 from serving.scenario.scenario import Scenario
 from serving.types import NEVER, Request
 
+Soonest = Callable[[], tuple[float, int]]
+"""Tells the seconds until a request's first token, and the device that would have it soonest."""
+
 
 @dataclass(slots=True)
 class AdmissionRules:
@@ -38,12 +41,12 @@ class AdmissionRules:
         return cls(context, scenario.max_queue, limits, Forecast(), early_rejection, departures)
 
     def judge(
-        self, asked: AdmissionRequest, taken: int, now_s: float, soonest_s: float | None = None
+        self, asked: AdmissionRequest, taken: int, now_s: float, soonest: Soonest | None = None
     ) -> Refusal | None:
         """Return the refusal of a request that arrives when `taken` places are in use, or charge its key and return
         None. What was admitted goes on: later rounds of a beam search, a few tokens each, are charged alone.
 
-        `soonest_s` is its forecast, where that was made before; else it is made if somebody asks for it.
+        Its forecast is asked for only if nothing else speaks against it: by `soonest`, for whoever wants it afterwards.
         """
         refusal = None
         if not asked.continues:
@@ -51,7 +54,7 @@ class AdmissionRules:
                 self._judge_context(asked)
                 or self.judge_places(asked.n, taken, now_s)
                 or self._judge_limits(asked, now_s)
-                or self._judge_forecast(asked, now_s, soonest_s)
+                or self._judge_forecast(asked, soonest or partial(self.soonest, asked, now_s))
             )
         if refusal is None:
             self.limits_of(asked.key).charge(not asked.charged, asked.tokens, now_s)
@@ -111,10 +114,10 @@ class AdmissionRules:
             return Refusal(reason, f"The key has reached its limit of {limit} a minute.", wait_s)
         return None
 
-    def _judge_forecast(self, asked: AdmissionRequest, now_s: float, soonest_s: float | None) -> Refusal | None:
+    def _judge_forecast(self, asked: AdmissionRequest, soonest: Soonest) -> Refusal | None:
         if not self.early_rejection or asked.ttft_s == NEVER:
             return None
-        predicted_s = asked.waited_s + (self.soonest(asked, now_s)[0] if soonest_s is None else soonest_s)
+        predicted_s = asked.waited_s + soonest()[0]
         if predicted_s <= asked.ttft_s:
             return None
         sentence = (
