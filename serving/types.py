@@ -39,7 +39,8 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
     served sooner, as in vLLM. `ttft_s` and `tpot_s` are what its SLO class promises. `blocks` are hashes of the whole
     blocks of its prompt, each of all tokens up to that block's end: equal ones have equal keys and values. Of one that
     was begun on a device that is gone, keys and values are lost with it (`kv_lost`). Where somebody follows the prefix
-    cache, `prompt` are its token ids (each a uint32), and `salt` keeps its blocks apart from those of others.
+    cache, `prompt` are its token ids (each a uint32), and `salt` keeps its blocks apart from those of others. One that
+    `takes_all` has no end before `max_tokens`.
     """
 
     id: str
@@ -57,6 +58,7 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
     kv_lost: bool = False
     prompt: bytes = b""
     salt: str = ""
+    takes_all: bool = False
 
     @property
     def deadline_s(self) -> float:

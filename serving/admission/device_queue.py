@@ -90,7 +90,7 @@ class DeviceQueue:
         self._count(request, -1)
         self.finished += request.prompt_tokens
         self.context += request.prompt_tokens + released
-        end = first + self._length(request.max_tokens)
+        end = first + self._length(request)
         self.decoding[request_id] = DecodeSteps(first, end)
         insort(self.end_steps, end)
         self.beside_s = None
@@ -100,7 +100,7 @@ class DeviceQueue:
         request, decoded = self.requests[request_id], request_id in self.decoding
         self.remove(request_id)
         if decoded:
-            self.answers.learn(made, request.max_tokens)
+            self.answers.learn(request, made)
 
     def remove(self, request_id: str) -> None:
         """Remove a request, wherever it is."""
@@ -124,7 +124,7 @@ class DeviceQueue:
         """Count a request among those that wait, or (-1) no more."""
         self.waiting += sign
         self.prompts += sign * request.prompt_tokens
-        self.wanted[size_of(request.max_tokens)] += sign * request.max_tokens
+        self.wanted[size_of(request)] += sign * request.max_tokens
 
     def tokens_per_s(self, sequences: int) -> float:
         """Return the tokens per emulated second that each of `sequences` sequences gets at the present pace."""
@@ -246,9 +246,9 @@ class DeviceQueue:
         slowdown = self.slowdown[BESIDE if decoding else ALONE]
         return slowdown * (self.pace.prefill_s(prompt_tokens + decoding) + reading_s)
 
-    def _length(self, max_tokens: int) -> float:
+    def _length(self, request: Request) -> float:
         """Return how many tokens a request is expected to take of those that it may."""
-        return max(1.0, self.answers.share(size_of(max_tokens)) * max_tokens)
+        return max(1.0, self.answers.share(size_of(request)) * request.max_tokens)
 
     def _mean_context(self) -> float:
         return self.context / len(self.end_steps) if self.end_steps else 1.0

@@ -48,7 +48,7 @@ class TurnQueue(DeviceQueue):
     def _lengths(self) -> list[float]:
         """Return the steps that those who wait are expected to take, in order."""
         waiting = (request for id, request in self.requests.items() if id not in self.decoding)
-        return [self._length(request.max_tokens) for request in waiting]
+        return [self._length(request) for request in waiting]
 
     def _turn_s(self, lengths: Iterable[float]) -> float:
         """Return the seconds until the last of some that decode has ended, fewer with each end."""

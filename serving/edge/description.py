@@ -29,6 +29,7 @@ def describe(
         topic=admitted.topic,
         key=admitted.key,
         priority=admitted.priority,
+        takes_all=params.ignore_eos,
         ttft_s=admitted.ttft_s,
         tpot_s=admitted.tpot_s,
         **choices.prefix.fields,

@@ -330,19 +330,43 @@ def test_requests_that_take_all_they_ask_for_do_not_make_those_long_that_may_hav
     assert alone_s / 2 < mixed.ttft_s(100, 0.0) < 2 * alone_s
 
 
+def up_to(max_tokens: int, takes_all: bool = False) -> Request:
+    return Request("one", 0.0, 100, max_tokens, takes_all=takes_all)
+
+
 def test_the_first_answer_of_a_device_tells_how_long_others_are_and_each_size_its_own() -> None:
     answers = AnswerLengths()
-    assert answers.share(size_of(CONTEXT)) == 1.0
-    answers.learn(320, CONTEXT)
-    answers.learn(0, CONTEXT)
+    assert answers.share(size_of(up_to(CONTEXT))) == 1.0
+    answers.learn(up_to(CONTEXT), 320)
+    answers.learn(up_to(CONTEXT), 0)
     # Of another size nothing has ended: a prompt that is longer leaves less of the context.
-    assert answers.share(size_of(CONTEXT)) == answers.share(size_of(CONTEXT // 2)) == 160 / CONTEXT
-    answers.learn(SMALL, SMALL)
-    assert answers.share(size_of(SMALL)) == answers.share(size_of(2 * SMALL)) == 1.0
-    assert answers.share(size_of(CONTEXT)) == 160 / CONTEXT
+    assert answers.share(size_of(up_to(CONTEXT))) == answers.share(size_of(up_to(CONTEXT // 2))) == 160 / CONTEXT
+    answers.learn(up_to(SMALL), SMALL)
+    assert answers.share(size_of(up_to(SMALL))) == answers.share(size_of(up_to(2 * SMALL))) == 1.0
+    assert answers.share(size_of(up_to(CONTEXT))) == 160 / CONTEXT
     for _ in range(200):
-        answers.learn(3200, CONTEXT)
-    assert answers.share(size_of(CONTEXT)) == pytest.approx(3200 / CONTEXT, rel=0.01)
+        answers.learn(up_to(CONTEXT), 3200)
+    assert answers.share(size_of(up_to(CONTEXT))) == pytest.approx(3200 / CONTEXT, rel=0.01)
+
+
+@pytest.mark.parametrize("kind", [DeviceQueue, TurnQueue])
+def test_of_requests_that_take_all_that_is_known_whatever_others_took(kind: type[DeviceQueue]) -> None:
+    queue = kind(PACE, 64, LIMITS.max_num_batched_tokens, CONTEXT * 512)
+    for _ in range(9):
+        queue.answers.learn(up_to(900), 9)
+    assert queue.answers.share(size_of(up_to(900))) == 0.01
+    assert queue.answers.share(size_of(up_to(900, takes_all=True))) == 1.0
+    queue.answers.learn(up_to(900, takes_all=True), 900)
+    assert queue.answers.share(size_of(up_to(900))) == 0.01
+
+    def waits_s(takes_all: bool) -> float:
+        busy = kind(PACE, 1, LIMITS.max_num_batched_tokens, CONTEXT * 512, answers=queue.answers)
+        for number in range(2):
+            busy.add(Request(str(number), 0.0, 100, 900, takes_all=takes_all))
+        busy.decode("0", 1)
+        return busy.ttft_s(100, 0.0)
+
+    assert waits_s(takes_all=True) > 10 * waits_s(takes_all=False)
 
 
 def test_more_that_decodes_than_there_are_places_puts_no_prompt_in_the_way() -> None:

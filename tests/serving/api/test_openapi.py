@@ -9,10 +9,12 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from prometheus_client import CollectorRegistry
 
+from serving.api.guards.http_guard import HttpGuard
 from serving.api.http_admin import admin_routes
 from serving.api.http_health import health_routes
 from serving.api.http_metrics import metrics_routes
 from serving.api.http_status import status_routes
+from serving.security.access import Access
 from serving.telemetry.status_history import HistoryKeeper
 from tests.serving.cli.test_top import busy_status
 
@@ -62,6 +64,8 @@ def test_metrics_are_text_and_say_that_some_can_be_asked_for(
     calls = client.get("/openapi.json").json()["paths"]["/metrics"]
     assert [each["name"] for each in calls["get"]["parameters"]] == ["name[]"] and "head" not in calls
     assert set(told["/metrics"]["200"]["content"]) == {"text/plain"}
+    # A server's guard takes probes that ask by HEAD.
+    assert TestClient(HttpGuard(client.app, Access())).head("/metrics").status_code == 200
 
 
 def test_each_call_has_a_name_of_its_own_and_says_what_it_does(client: TestClient) -> None:
