@@ -6,10 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-# The kernel wakes a sleeper some 20 to 40 us late (`process_priority.wake_on_time`); so much of the wait is spun away.
-SPIN_S = 20e-6
-# A wait that is nearly over is not interrupted any more.
-NEAR_S = 5e-3
+# A wait of so many real seconds at most is not interrupted: it takes 60 us of a processor, one that can be 90.
+NEAR_S = 5e-2
 # Who waits for news looks for himself this often: a signal may be lost with a process that was to send it.
 LOOK_S = 0.25
 
@@ -111,16 +109,14 @@ class WallClock:
         left = -self.late(at_s)
         self.note_wait(left)
         if left > NEAR_S:
-            self._interrupted.wait(min(left - SPIN_S, LOOK_S))
+            self._interrupted.wait(min(left, LOOK_S))
             left = -self.late(at_s)
             if left > NEAR_S:
                 return -left
-        if left > SPIN_S:
-            time.sleep(left - SPIN_S)
-        deadline = self._origin_s + at_s / self.speed
-        while (late := time.monotonic() - deadline) < 0:
-            pass
-        return late
+        while left > 0.0:
+            time.sleep(left)
+            left = -self.late(at_s)
+        return -left
 
     def wait(self, at_s: float) -> None:
         left_s = max(0.0, min(-self.late(at_s), LOOK_S))

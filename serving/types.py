@@ -221,7 +221,8 @@ class StepRecord(msgspec.Struct, frozen=True, array_like=True):
     many of their drafts were accepted. `hits_beyond_hb` are what the paper's law has beyond what HB holds, and
     `unpublished` is 1 if the step is beyond what the device's paper published (`device_model.step.StepCost`). `news_s`
     are those of the batch, in its first step. In virtual time equal steps may be told of as one: then `steps` is how
-    many, figures that can be added are their sums, and `kv_tokens` are those of the first.
+    many, figures that can be added are their sums, and `kv_tokens` are those of the first. `late_real_s` comes last,
+    as it is known last.
     """
 
     device: int
@@ -235,7 +236,6 @@ class StepRecord(msgspec.Struct, frozen=True, array_like=True):
     traffic_bytes: tuple[float, ...]
     expert_lookups: float
     expert_hits: float
-    late_real_s: float
     underruns: int
     waiting: int
     kv_tokens: int
@@ -265,6 +265,7 @@ class StepRecord(msgspec.Struct, frozen=True, array_like=True):
     verified: int = 0
     news_s: list[float] = []
     decoding: int = 0
+    late_real_s: float = 0.0
 
 
 class DroppedMessages(msgspec.Struct, frozen=True, array_like=True):
@@ -281,13 +282,12 @@ class Release(msgspec.Struct, frozen=True, array_like=True):
     tokens the prefix cache had, and `preempted` those that made room for it. Where steps are told of as one, `ends_s`
     are the instants at which each of them gave each sequence a token; the last of them is `at_s`. One with `kv_events`,
     or with `unknown`, has nothing else: these are requests that the edge has asked for, and of which all that the
-    device had was released before this.
+    device had was released before this. The record comes last, so that a message ends with how late it is.
     """
 
     device: int
     at_s: float
     chunks: list[Chunk]
-    record: StepRecord | None = None
     started: list[str] = []
     start_s: float = 0.0
     ends_s: list[float] = []
@@ -295,3 +295,4 @@ class Release(msgspec.Struct, frozen=True, array_like=True):
     preempted: list[str] = []
     kv_events: list[KvEvent] = []
     unknown: list[str] = []
+    record: StepRecord | None = None

@@ -159,6 +159,20 @@ class ReleaseSink:
             if len(self._waiting) >= MAX_WAITING or not self._can_wait(release):
                 self._send()
 
+    def is_late(self, at_s: float) -> bool:
+        """Tell whether a release of emulated instant `at_s` would be so late now that it may wait for the next one."""
+        return self._clock.late(at_s) > LATE_S
+
+    def send_alone(self, message: bytes, late_real_s: float) -> bool:
+        """Send the message of one release, `late_real_s` late. Return False if it has to go with others, or to edges of
+        their own."""
+        with self._lock:
+            if self._waiting or self._untold or self.edges or late_real_s > LATE_S:
+                return False
+            self._sender.send_encoded(message)
+            self._sent_s = time.monotonic()
+        return True
+
     def flush(self) -> None:
         """Send all tokens that are held back: no step follows at once."""
         if self._waiting:
@@ -191,7 +205,7 @@ class ReleaseSink:
             return False
         if not release.chunks:
             return True
-        return self._clock.late(release.at_s) > LATE_S > time.monotonic() - self._sent_s
+        return self.is_late(release.at_s) and time.monotonic() - self._sent_s < LATE_S
 
     def _send(self) -> None:
         releases, self._waiting, self._sent_s = self._waiting, [], time.monotonic()

@@ -12,6 +12,7 @@ from serving.clock import ClockOrigin, WallClock
 from serving.cluster.actor_proxies import ReleaseSink, RemoteModel, RemotePlanner, TierLease
 from serving.cluster.endpoints.device import DeviceService
 from serving.cluster.endpoints.rpc_endpoint import RpcEndpoint, joined_folder
+from serving.cluster.release_packer import ReleasePacker
 from serving.cluster.sources.progress_reports import REPORT_S, ProgressReports
 from serving.cluster.streams.arrival_board import ArrivalBoard
 from serving.cluster.streams.rpc import RpcClient
@@ -103,6 +104,7 @@ class HbXpu:
             tier=self._lease,
             tokens=self._tokens,
             sink=self._sink,
+            packer=ReleasePacker(self._tokens, self._sink),
             lease_s=spec.lease_s,
         )
         self._driver = LiveDriver(engine, self._clock, self._sink.flush, self._board.earliest_s)

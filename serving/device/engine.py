@@ -5,15 +5,16 @@ Two drivers run it: `serving.device.live_driver` by the wall clock, `serving.sim
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
 from device_model.step import StepCost
 from serving.device.pricing import Pricer, StepPrice
+from serving.device.token_buffer import TokenRows
 from serving.types import NEVER, Batch, Chunk, Done, Release, StepRecord
 
 
@@ -43,9 +44,26 @@ class ExternalTier(Protocol):
     def release(self, device: int) -> None: ...
 
 
+class PackedRelease(NamedTuple):
+    """A coming release, the rows whose next one its tokens are, and its `message`, but for how late it is."""
+
+    release: Release
+    rows: TokenRows
+    message: bytes
+
+
+class Packer(Protocol):
+    """Makes coming releases ready to be sent, and sends them in their time."""
+
+    def pack(self, request_ids: Sequence[str], releases: Sequence[Release]) -> list[PackedRelease]: ...
+
+    def send(self, packed: PackedRelease, late_real_s: float) -> bool: ...
+
+
 @dataclass(slots=True)
 class Engine:
-    """One emulated device. `sink` receives its releases; `PendingSteps` makes the steps of a plan.
+    """One emulated device. `sink` receives its releases; `PendingSteps` makes the steps of a plan. With a `packer`
+    those of coming steps that give each sequence one token are made ready ahead.
 
     `at_s` is the device's emulated time: the sum of modelled latencies, waits for arrivals, and stalls. A lease of the
     tier's bandwidth lasts `lease_s`. The device stands still from the end of the current step until `stalled_until_s`.
@@ -57,6 +75,7 @@ class Engine:
     tier: ExternalTier
     tokens: Buffers
     sink: Callable[[Release], None]
+    packer: Packer | None = None
     at_s: float = 0.0
     lease_s: float = NEVER
     stalled_until_s: float = 0.0
@@ -153,16 +172,41 @@ class Engine:
             if late_real_s or underruns:
                 record = msgspec.structs.replace(record, late_real_s=late_real_s, underruns=underruns)
             told_s = ends_s if steps > 1 else []
-            self.sink(Release(self.device, self.at_s, chunks, record, started, start_s, told_s, found, preempted))
+            self.sink(
+                Release(self.device, self.at_s, chunks, started, start_s, told_s, found, preempted, record=record)
+            )
         self._finish(chunks)
+        self._before_s, self._last_s = (self._last_s, start_s, *ends_s)[steps - 1 : steps + 1]
+        self._note_made(priced, steps)
+        return underruns
+
+    def pack(self, batch: Batch, records: Sequence[StepRecord], ends_s: Sequence[float]) -> list[PackedRelease]:
+        """Make the releases of coming steps ready, which give each sequence one token. Return those of the first steps,
+        as far as their tokens are there."""
+        if self.packer is None:
+            return []
+        steps = zip(records, ends_s, strict=True)
+        releases = [Release(self.device, at_s, [], start_s=record.start_s, record=record) for record, at_s in steps]
+        return self.packer.pack(list(_emitting(batch)), releases)
+
+    def make_packed(self, packed: PackedRelease, priced: StepPrice, late_real_s: float) -> bool:
+        """Make the batch's next step by a release that is ready. Return False if it does not hold any more."""
+        if self.packer is None or packed.release.start_s != self.at_s:
+            return False
+        with self._order:
+            if not self.packer.send(packed, late_real_s):
+                return False
+        self._before_s, self._last_s, self.at_s = self._last_s, self.at_s, packed.release.at_s
+        self._note_made(priced, 1)
+        return True
+
+    def _note_made(self, priced: StepPrice, steps: int) -> None:
         self._steps += steps
         self._traffic += priced.cost.traffic.ext_bytes
-        self._before_s, self._last_s = (self._last_s, start_s, *ends_s)[steps - 1 : steps + 1]
         if self._accepted:
             self._accepted = [had + more for had, more in zip(self._accepted, priced.accepted, strict=True)]
         else:
             self._accepted = priced.accepted
-        return underruns
 
     def _lease(self) -> float:
         since_s = self.at_s if self._leased_at_s is None else self._leased_at_s
@@ -179,4 +223,8 @@ def _emitted(batch: Batch, priced: StepPrice, steps: int) -> dict[str, int]:
     if priced.accepted:
         parts = zip(batch.ids, priced.accepted, batch.emits, strict=True)
         return {id: 1 + more for id, more, emits in parts if emits}
-    return dict.fromkeys(batch.ids if all(batch.emits) else compress(batch.ids, batch.emits), steps)
+    return dict.fromkeys(_emitting(batch), steps)
+
+
+def _emitting(batch: Batch) -> Iterable[str]:
+    return batch.ids if all(batch.emits) else compress(batch.ids, batch.emits)

@@ -118,12 +118,18 @@ class LiveDriver:
         """Wait for the end of a step, at whatever pace it goes on meanwhile, and make it."""
         if steps.end_s > self._clock.now():
             self._flush()
-        while (late_real_s := self._clock.until(steps.end_s)) < 0:
+        if steps.make(self._until_end(steps)):
+            self._catch_up()
+
+    def _until_end(self, steps: PendingSteps) -> float:
+        """Wait for the end of a step, which moves with each change; return the real seconds since then."""
+        while True:
+            late_real_s = self._clock.until(steps.end_s)
             at_s, self._changed_s = self._changed_s, None
             if at_s is not None:
                 steps.reprice(at_s)
-        if steps.make(late_real_s):
-            self._catch_up()
+            elif late_real_s >= 0:
+                return late_real_s
 
     def _wait_out_stall(self) -> None:
         """Let a stall pass. A clock's wait may end sooner than it is asked to."""

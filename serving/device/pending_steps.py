@@ -4,28 +4,30 @@ Until then a change can cut them short: the step under way is completed, and the
 """
 
 from collections import deque
-from itertools import islice
+from itertools import islice, starmap, zip_longest
 from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 
-from serving.device.engine import Engine
+from serving.device.engine import Engine, PackedRelease
 from serving.device.pricing import StepPrice
 from serving.device.step_records import planned_record
 from serving.device.step_underway import StepUnderway
 from serving.types import Batch, StepRecord
 
 # Steps that are priced and recorded together, where nothing but time changes from one to the next. A device wakes for
-# each step to cold caches: what it then does for eight takes little longer than for one.
-TOGETHER = 8
+# each step to cold caches: what it then does for as many takes little longer than for one.
+TOGETHER = 16
 
 
 class ComingStep(NamedTuple):
-    """A step after the next one: its price, and its record but for what only its release tells."""
+    """A step after the next one: its price, its record but for what only its release tells, and that release if it is
+    ready."""
 
     priced: StepPrice
     record: StepRecord
+    packed: PackedRelease | None = None
 
 
 class PendingSteps:
@@ -41,6 +43,7 @@ class PendingSteps:
         self._underway: StepUnderway | None = None
         self._priced = self._without_run(next(self._prices))
         self._record: StepRecord | None = None
+        self._packed: PackedRelease | None = None
         self._coming = deque[ComingStep]()
         self._set_ends()
 
@@ -78,6 +81,12 @@ class PendingSteps:
         """Make the steps, `late_real_s` late; return the number of underruns."""
         engine, steps = self._engine, len(self._ends_s)
         priced, record = self._priced, self._record
+        if (
+            self._packed is not None
+            and self._underway is None
+            and engine.make_packed(self._packed, priced, late_real_s)
+        ):
+            return 0
         if self._underway is not None:
             priced, record = self._underway.priced, None
         if steps > 1:
@@ -102,20 +111,25 @@ class PendingSteps:
             self._prepare()
         if not self._coming:
             return False
-        self._priced, self._record = self._coming.popleft()
+        self._priced, self._record, self._packed = self._coming.popleft()
         self._set_ends()
         return True
 
     def _prepare(self) -> None:
-        """Price and record the next step, and more that do not depend on what becomes of it."""
+        """Price and record the next step, and more that do not depend on what becomes of it; have their releases ready
+        as far as can be."""
         start_s = self._engine.at_s
+        prices, records, ends_s = list[StepPrice](), list[StepRecord](), list[float]()
         for following in islice(self._prices, TOGETHER):
             priced = following._replace(run=None)
-            record = planned_record(self._engine.device, self._batch, priced, start_s)
-            self._coming.append(ComingStep(priced, record))
+            prices.append(priced)
+            records.append(planned_record(self._engine.device, self._batch, priced, start_s))
             start_s += priced.cost.latency_s
+            ends_s.append(start_s)
             if following.run is None:
                 break
+        packed = self._engine.pack(self._batch, records, ends_s) if len(records) > 1 else []
+        self._coming.extend(starmap(ComingStep, zip_longest(prices, records, packed)))
 
     def _make_all_but_last(self) -> None:
         """Make all pending steps but the last."""

@@ -26,7 +26,6 @@ def planned_record(
         traffic_bytes=tuple(cost.traffic),
         expert_lookups=cost.expert_lookups,
         expert_hits=cost.expert_hits,
-        late_real_s=0.0,
         underruns=0,
         waiting=batch.waiting,
         kv_tokens=batch.kv_tokens,
@@ -56,4 +55,5 @@ def planned_record(
         verified=priced.drafts * shape.verify_tokens if shape else 0,
         news_s=batch.news_s if first else [],
         decoding=batch.decoding,
+        late_real_s=0.0,
     )

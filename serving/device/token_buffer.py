@@ -2,8 +2,9 @@
 
 import threading
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, takewhile
 
 import msgspec
 import numpy as np
@@ -39,22 +40,70 @@ class KnownText:
     said: list[int]
 
 
+@dataclass(slots=True, eq=False)
+class TokenRows:
+    """The coming tokens of some requests, which lie in their buffers: each of the `rows` has the next chunk of every
+    request, none of them its last. So many were `taken`, and so many of those are `gone` from the buffers."""
+
+    request_ids: Sequence[str]
+    rows: list[list[Chunk]]
+    taken: int = 0
+    gone: int = 0
+
+
 class TokenBuffer:
     """The buffers of one device: filled by the token source's thread, emptied by the engine's."""
 
     def __init__(self) -> None:
         self._buffers: dict[str, Buffer] = {}
-        self._lock = threading.Condition()
+        # The condition's own methods are Python's, and a step would call them to cold caches.
+        self._lock = threading.Lock()
+        self._came = threading.Condition(self._lock)
+        self._rows = TokenRows((), [])
 
     def open(self, request_id: str, position: int = 0) -> None:
         """Expect tokens of a request, from `position` of its output on."""
         with self._lock:
+            self._end_rows()
             self._buffers[request_id] = Buffer(position, position, position)
 
     def close(self, request_id: str) -> None:
         """Drop a request: what still comes for it is ignored."""
         with self._lock:
+            self._end_rows()
             self._buffers.pop(request_id, None)
+
+    def rows(self, request_ids: Sequence[str], most: int) -> TokenRows:
+        """Return at most so many rows of coming tokens, as far as all of these requests have any. They hold until other
+        rows are asked for, tokens are taken otherwise, or a request is opened or closed."""
+        with self._lock:
+            self._end_rows()
+            buffers = [self._buffers.get(request_id) for request_id in request_ids]
+            columns = [_not_last(buffer.ready, most) if buffer else [] for buffer in buffers]
+            self._rows = TokenRows(request_ids, [list(row) for row in zip(*columns, strict=False)])
+            return self._rows
+
+    def take_row(self, rows: TokenRows) -> bool:
+        """Take the next of these rows. Return whether they still held."""
+        with self._lock:
+            holds = rows is self._rows and rows.taken < len(rows.rows)
+            rows.taken += holds
+            return holds
+
+    def _end_rows(self) -> None:
+        self._settle()
+        self._rows = TokenRows((), [])
+
+    def _settle(self) -> None:
+        """Empty the buffers of the rows that were taken: one by one that would cost a device's step as much again."""
+        rows = self._rows
+        if rows.gone == rows.taken:
+            return
+        for request_id in rows.request_ids:
+            buffer = self._buffers[request_id]
+            for _ in range(rows.taken - rows.gone):
+                buffer.taken += len(buffer.ready.popleft().tokens)
+        rows.gone = rows.taken
 
     def note_source(self, source: int, chunks: list[Chunk]) -> None:
         """Note which source has sent these chunks, and wants to hear how far their requests are."""
@@ -67,7 +116,7 @@ class TokenBuffer:
         """Buffer chunks, ignoring known tokens; return the overdue ones, to be released at once."""
         with self._lock:
             overdue = [without_routes(chunk) for chunk in chunks if self._accept(chunk)]
-            self._lock.notify_all()
+            self._came.notify_all()
             return overdue
 
     def _accept(self, chunk: Chunk) -> bool:
@@ -92,6 +141,7 @@ class TokenBuffer:
         chunks: list[Chunk] = []
         underruns = 0
         with self._lock:
+            self._end_rows()
             for request_id, count in wanted.items():
                 taken, missing = self._take(request_id, count)
                 chunks += taken
@@ -119,10 +169,11 @@ class TokenBuffer:
         `timeout_s` real seconds."""
         with self._lock:
             if timeout_s > 0:
-                self._lock.wait_for(lambda: all(self._heads(request_ids, 1)), timeout_s)
+                self._came.wait_for(lambda: all(self._heads(request_ids, 1)), timeout_s)
             return self._heads(request_ids, most)
 
     def _heads(self, request_ids: list[str], most: int) -> list[list[Chunk]]:
+        self._settle()
         buffers = [self._buffers.get(request_id) for request_id in request_ids]
         return [list(islice(buffer.ready, most)) if buffer else [] for buffer in buffers]
 
@@ -160,6 +211,7 @@ class TokenBuffer:
         """Return the tokens taken so far, by source and request: the source may run ahead of these."""
         by_source: dict[int, dict[str, int]] = {}
         with self._lock:
+            self._settle()
             for id, buffer in self._buffers.items():
                 by_source.setdefault(buffer.source, {})[id] = buffer.taken
         return by_source
@@ -167,10 +219,15 @@ class TokenBuffer:
     def held(self) -> dict[str, tuple[int, list[int]]]:
         """Return by request how many tokens were taken, and which lie ready: a new token source goes on from there."""
         with self._lock:
+            self._settle()
             return {
                 id: (buffer.taken, [token for chunk in buffer.ready for token in chunk.tokens])
                 for id, buffer in self._buffers.items()
             }
+
+
+def _not_last(ready: deque[Chunk], most: int) -> list[Chunk]:
+    return [without_routes(chunk) for chunk in takewhile(lambda chunk: chunk.finish is None, islice(ready, most))]
 
 
 def without_routes(chunk: Chunk) -> Chunk:

@@ -17,6 +17,7 @@ MODULES = (
     "serving.cluster.endpoints.rpc_endpoint",
     "serving.cluster.endpoints.scheduler",
     "serving.cluster.endpoints.tier",
+    "serving.cluster.release_packer",
     "serving.cluster.sources.progress_reports",
     "serving.cluster.streams.arrival_board",
     "serving.cluster.supervision.failed_restart",

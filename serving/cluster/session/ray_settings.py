@@ -22,6 +22,8 @@ SETTINGS = {
     # What is forked later becomes another program, which needs nothing of gRPC that a fork would break; gRPC would say
     # each time that it could not mend it.
     "GRPC_ENABLE_FORK_SUPPORT": "0",
+    # Each worker measures what it does ten times a second, for a dashboard that we do not start.
+    "RAY_event_stats": "0",
     # Ray's records of each call, for a dashboard that we do not start, are memory that grows.
     "RAY_task_events_report_interval_ms": "0",
 }

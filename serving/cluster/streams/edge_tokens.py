@@ -18,6 +18,10 @@ class EdgeTokens:
         self._inboxes: dict[str, Address] = {}
         self._senders: dict[Address, Sender[list[Release]]] = {}
 
+    def __bool__(self) -> bool:
+        """Tell whether there are any requests."""
+        return bool(self._inboxes)
+
     def open(self, request_id: str, inbox: Address | None) -> None:
         """Send a request's tokens to its edge's inbox from now on; None for one whose edge has none."""
         if inbox is not None:

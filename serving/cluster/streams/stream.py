@@ -34,7 +34,11 @@ class Sender(Generic[Message]):
         self._encoder = encoder()
 
     def send(self, message: Message) -> None:
-        self._wire.send(self._encoder.encode(message))
+        self.send_encoded(self._encoder.encode(message))
+
+    def send_encoded(self, message: bytes) -> None:
+        """Send a message that is encoded already."""
+        self._wire.send(message)
 
     def close(self) -> None:
         """Drop the connection, with all messages that were not delivered."""

@@ -189,7 +189,7 @@ def test_a_device_that_is_slower_than_its_model_is_found_out_while_it_works() ->
         slow = type(record)(
             **{f: getattr(record, f) for f in record.__struct_fields__} | {"latency_s": 2 * record.latency_s}
         )
-        tell(told, Release(0, release.at_s, release.chunks, slow))
+        tell(told, Release(0, release.at_s, release.chunks, record=slow))
         tell(model, release)
         if model.predict_ttft_s(0, 128, 1e9) > 2 * forecast().predict_ttft_s(0, 128, 0.0):
             ratios.append(told.predict_ttft_s(0, 128, 1e9) / model.predict_ttft_s(0, 128, 1e9))
@@ -273,7 +273,7 @@ def test_a_prompt_whose_only_token_was_overdue_is_not_taken_off_those_that_come_
     lone = Request("lone", 0.0, 60, 1)
     told.on_submit(0, lone, 0.0)
     [release] = Bench(VirtualClock(), [lone]).run().releases
-    tell(told, Release(0, release.at_s, [], release.record))
+    tell(told, Release(0, release.at_s, [], record=release.record))
     tell(told, Release(0, release.at_s, release.chunks))
     for each in (fresh, told):
         each.on_submit(0, Request("next", 1.0, 8_000, 10), 1.0)

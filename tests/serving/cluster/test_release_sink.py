@@ -14,7 +14,7 @@ from serving.cluster.streams.stream import Inbox
 from serving.types import Chunk, DroppedMessages, Release, StepRecord
 
 PATIENCE_S = 10.0
-STEP = StepRecord(0, "ar", "decode", 0.0, 0.01, 1, 1, (0.01,), (1e6, 2e6), 10, 4, 0.0, 0, 0, 100, 0, 0)
+STEP = StepRecord(0, "ar", "decode", 0.0, 0.01, 1, 1, (0.01,), (1e6, 2e6), 10, 4, 0, 0, 100, 0, 0)
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +36,7 @@ class Edge:
     def release(self, token: int, late_s: float, step: bool = True, chunks: bool = True) -> None:
         at_s = self.clock.now() - late_s
         chunk = Chunk("a", token, [token])
-        self.sink(Release(0, at_s, [chunk] if chunks else [], STEP if step else None))
+        self.sink(Release(0, at_s, [chunk] if chunks else [], record=STEP if step else None))
 
     async def messages(self, tokens: int) -> list[list[int]]:
         """Return the messages once so many releases have come."""

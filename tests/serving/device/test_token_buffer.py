@@ -1,9 +1,11 @@
 """The buffers between vLLM and a device: nothing is lost, repeated or out of order, whatever is dry or sent twice."""
 
+from collections.abc import Callable
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.device.token_buffer import TokenBuffer
+from serving.device.token_buffer import TokenBuffer, TokenRows
 from serving.types import FAILED, Chunk
 
 LAST = 1
@@ -69,14 +71,51 @@ def test_who_has_had_nothing_yet_holds_up_nobody_who_has() -> None:
     assert tokens.owed() == 4
 
 
-@given(st.integers(1, 20), st.lists(st.one_of(st.just("take"), st.integers(0, 19)), max_size=60))
+def test_rows_end_before_anybody_s_last_token_and_with_any_change() -> None:
+    def begun() -> tuple[TokenBuffer, TokenRows]:
+        tokens = TokenBuffer()
+        for id, count in (("r", 5), ("s", 3)):
+            tokens.open(id)
+            tokens.push([Chunk(id, i, [i], finish=LAST if i == count - 1 else None) for i in range(count)])
+        return tokens, tokens.rows(["r", "s"], 9)
+
+    tokens, rows = begun()
+    assert [[chunk.request_id for chunk in row] for row in rows.rows] == [["r", "s"]] * 2
+    assert [tokens.take_row(rows) for _ in range(3)] == [True, True, False]
+    assert tokens.held() == {"r": (2, [2, 3, 4]), "s": (2, [2])}
+    changes: list[Callable[[TokenBuffer], object]] = [
+        lambda tokens: tokens.open("t"),
+        lambda tokens: tokens.close("s"),
+        lambda tokens: tokens.take({"r": 1}),
+        lambda tokens: tokens.rows(["s"], 1),
+    ]
+    for change in changes:
+        tokens, rows = begun()
+        assert tokens.take_row(rows)
+        change(tokens)
+        assert not tokens.take_row(rows)
+    assert tokens.rows(["r", "unknown"], 9).rows == []
+
+
+@given(
+    st.integers(1, 20),
+    st.lists(st.one_of(st.sampled_from(["take", "rows", "row", "look"]), st.integers(0, 19)), max_size=60),
+)
 def test_every_token_comes_out_once_and_in_order(count: int, acts: list[object]) -> None:
     tokens = TokenBuffer()
     tokens.open("r")
-    everything, out, sent = chunks(count), [], 0
+    everything, out, sent = chunks(count), list[Chunk](), 0
+    rows = tokens.rows(["r"], 3)
     for act in [*acts, *range(count), *["take"] * count]:
         if act == "take":
             out += tokens.take({"r": 1})[0]
+        elif act == "rows":
+            rows = tokens.rows(["r"], 3)
+        elif act == "row":
+            out += rows.rows[rows.taken - 1] if tokens.take_row(rows) else []
+        elif act == "look" and (held := tokens.held()):
+            ready = len(out) + sum(chunk.first >= len(out) for chunk in everything[:sent])
+            assert held["r"] == (len(out), [100 + i for i in range(len(out), ready)]) or len(out) > sent
         elif isinstance(act, int):
             # Sent again from anywhere that was sent already, as after a restart, or the next one.
             first = min(act, sent)

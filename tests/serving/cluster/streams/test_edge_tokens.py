@@ -15,7 +15,7 @@ from serving.cluster.streams.stream import Inbox
 from serving.types import Chunk, DroppedMessages, Release, StepRecord
 
 PATIENCE_S = 10.0
-STEP = StepRecord(0, "ar", "decode", 0.0, 0.01, 1, 1, (0.01,), (1e6, 2e6), 10, 4, 0.0, 0, 0, 100, 0, 0)
+STEP = StepRecord(0, "ar", "decode", 0.0, 0.01, 1, 1, (0.01,), (1e6, 2e6), 10, 4, 0, 0, 100, 0, 0)
 Told = list[list[tuple[str, int]]]
 
 
@@ -48,7 +48,7 @@ class Receiver:
 
 
 def release(sink: ReleaseSink, clock: WallClock, *chunks: Chunk) -> None:
-    sink(Release(0, clock.now(), list(chunks), STEP))
+    sink(Release(0, clock.now(), list(chunks), record=STEP))
 
 
 def test_the_core_hands_on_first_and_last_tokens_and_hears_of_the_others_before(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_preemptions_are_counted_by_request_and_in_all() -> None:
     flights, gone = {each.request.id: each for each in (never, twice)}, "r-gone"
     for preempted in ([twice.request.id], [twice.request.id, gone], []):
         step = record(preemptions=len(preempted))
-        mark(flights, Release(0, 1.0, [], step, start_s=0.9, preempted=preempted))
+        mark(flights, Release(0, 1.0, [], record=step, start_s=0.9, preempted=preempted))
         metrics.on_step(step)
     for each in (never, twice):
         metrics.on_begin(each)
