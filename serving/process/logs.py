@@ -14,6 +14,15 @@ from typing import Any, TextIO
 LEVELS = ("debug", "info", "warning", "error")
 FORMATS = ("text", "json")
 FIELDS = "foreserve_fields"
+# vLLM writes an error for each request that names another model, with that name, however long.
+REFUSING = (
+    "openai.chat_completion.serving",
+    "openai.chat_completion.batch_serving",
+    "openai.responses.serving",
+    "scale_out.token_in_token_out.serving",
+    "scale_out.render.serving",
+)
+REFUSED = "Error with model"
 
 
 def start_logging(form: str, level: str) -> None:
@@ -23,10 +32,17 @@ def start_logging(form: str, level: str) -> None:
     handler.setFormatter(JsonFormatter() if form == "json" else TextLines())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger("foreserve").setLevel(level.upper())
+    for module in REFUSING:
+        logging.getLogger(f"vllm.entrypoints.{module}").addFilter(_is_of_the_server)
     if form == "json":
         os.environ.setdefault("VLLM_CONFIGURE_LOGGING", "0")
         logging.getLogger("vllm").setLevel(logging.ERROR)
         logging.captureWarnings(True)
+
+
+def _is_of_the_server(record: logging.LogRecord) -> bool:
+    """Tell whether a record of vLLM's is of anything but a client's mistake, of which that client has been told."""
+    return not str(record.msg).startswith(REFUSED)
 
 
 class Stderr(logging.StreamHandler[TextIO]):

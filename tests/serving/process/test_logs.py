@@ -4,12 +4,14 @@ import io
 import json
 import logging
 from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
 from serving.call import Call
 from serving.edge.refusals import Overflow
-from serving.process.logs import JsonFormatter, TextLines, fields, start_logging
+from serving.process.logs import REFUSED, REFUSING, JsonFormatter, TextLines, fields, start_logging
 from serving.refusals import Reason, Refusal
 from serving.telemetry.tracing.otlp import LogThrottle
 from serving.telemetry.tracing.request_log import log_request
@@ -31,6 +33,19 @@ def lines() -> Iterator[io.StringIO]:
     yield stream
     logger.removeHandler(handler)
     logger.setLevel(before)
+
+
+@pytest.fixture
+def as_before() -> Iterator[None]:
+    """Leave the logs as they were."""
+    root = logging.getLogger()
+    handlers, level, ours = list(root.handlers), root.level, logging.getLogger("foreserve").level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    logging.getLogger("foreserve").setLevel(ours)
+    for module in REFUSING:
+        logging.getLogger(f"vllm.entrypoints.{module}").filters.clear()
 
 
 def record(**said: object) -> logging.LogRecord:
@@ -90,20 +105,35 @@ def test_one_that_was_broken_off_and_one_that_was_turned_away_have_lines(lines: 
     assert "predicted too late" in away["message"]
 
 
+@pytest.mark.usefixtures("as_before")
 def test_levels_hold_for_what_is_ours(capsys: pytest.CaptureFixture[str]) -> None:
-    root = logging.getLogger()
-    handlers, level, ours = list(root.handlers), root.level, logging.getLogger("foreserve").level
-    try:
-        start_logging("text", "warning")
-        LOG.info("quiet")
-        LOG.warning("loud")
-        logging.getLogger("other").info("quiet too")
-        said = capsys.readouterr().err
-    finally:
-        root.handlers[:] = handlers
-        root.setLevel(level)
-        logging.getLogger("foreserve").setLevel(ours)
+    start_logging("text", "warning")
+    LOG.info("quiet")
+    LOG.warning("loud")
+    logging.getLogger("other").info("quiet too")
+    said = capsys.readouterr().err
     assert "loud" in said and "quiet" not in said
+
+
+@pytest.mark.usefixtures("as_before")
+def test_a_client_that_names_another_model_fills_no_log_of_the_server() -> None:
+    spec = find_spec("vllm")
+    assert spec is not None and spec.origin is not None
+    entrypoints = Path(spec.origin).parent / "entrypoints"
+    complaining = {
+        ".".join(file.relative_to(entrypoints).with_suffix("").parts)
+        for file in entrypoints.rglob("*.py")
+        if REFUSED in file.read_text(encoding="utf-8")
+    }
+    assert complaining == set(REFUSING)
+    start_logging("text", "warning")
+    for module in REFUSING:
+        logger = logging.getLogger(f"vllm.entrypoints.{module}")
+        refused, failed = (
+            logger.makeRecord(logger.name, logging.ERROR, "here", 1, f"{what} %s", ("x",), None)
+            for what in (REFUSED, "Error in")
+        )
+        assert logger.filter(failed) and not logger.filter(refused)
 
 
 def test_a_collector_that_is_down_is_complained_of_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
