@@ -27,7 +27,7 @@ class Planner(Protocol):
 class Buffers(Protocol):
     """Holds the tokens of requests: `token_buffer.TokenBuffer`, or `token_counter.TokenCounter` in virtual time."""
 
-    def push(self, chunks: list[Chunk]) -> list[Chunk]: ...
+    def push(self, chunks: list[Chunk], source: int = 0) -> list[Chunk]: ...
 
     def take(self, wanted: dict[str, int]) -> tuple[list[Chunk], int]: ...
 
@@ -92,11 +92,11 @@ class Engine:
     # another thread releases, never come after those of a later step.
     _order: threading.Lock = field(default_factory=threading.Lock)
 
-    def push(self, chunks: list[Chunk], now_s: float) -> bool:
-        """Buffer tokens from the source (any thread may call this) and release overdue ones at once. Return whether
-        there were any."""
+    def push(self, chunks: list[Chunk], now_s: float, source: int = 0) -> bool:
+        """Buffer tokens from a source, by its index (any thread may call this), and release overdue ones at once.
+        Return whether there were any."""
         with self._order:
-            overdue = self.tokens.push(chunks)
+            overdue = self.tokens.push(chunks, source)
             if overdue:
                 self._finish(overdue)
                 self.sink(Release(self.device, now_s, overdue))

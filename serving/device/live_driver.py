@@ -65,9 +65,9 @@ class LiveDriver:
         self._clock.interrupt()
         self._clock.signal()
 
-    def push(self, chunks: list[Chunk]) -> None:
-        """Buffer tokens from the source; release overdue ones at once."""
-        if self.engine.push(chunks, self._clock.now()):
+    def push(self, chunks: list[Chunk], source: int = 0) -> None:
+        """Buffer tokens from a source, by its index; release overdue ones at once."""
+        if self.engine.push(chunks, self._clock.now(), source):
             self._clock.signal()
 
     def cycle(self) -> None:

@@ -105,23 +105,21 @@ class TokenBuffer:
                 buffer.taken += len(buffer.ready.popleft().tokens)
         rows.gone = rows.taken
 
-    def note_source(self, source: int, chunks: list[Chunk]) -> None:
-        """Note which source has sent these chunks, and wants to hear how far their requests are."""
+    def push(self, chunks: list[Chunk], source: int = 0) -> list[Chunk]:
+        """Buffer chunks from a source, by its index, ignoring known tokens; return the overdue ones, to be released at
+        once."""
         with self._lock:
-            for chunk in chunks:
-                if buffer := self._buffers.get(chunk.request_id):
-                    buffer.source = source
-
-    def push(self, chunks: list[Chunk]) -> list[Chunk]:
-        """Buffer chunks, ignoring known tokens; return the overdue ones, to be released at once."""
-        with self._lock:
-            overdue = [without_routes(chunk) for chunk in chunks if self._accept(chunk)]
+            overdue = [without_routes(chunk) for chunk in chunks if self._accept(chunk, source)]
             self._came.notify_all()
             return overdue
 
-    def _accept(self, chunk: Chunk) -> bool:
+    def _accept(self, chunk: Chunk, source: int) -> bool:
         buffer = self._buffers.get(chunk.request_id)
-        if buffer is None or (chunk.first != buffer.received and not chunk.failed):
+        if buffer is None:
+            return False
+        # Also of tokens that are known: it wants to hear how far their request is.
+        buffer.source = source
+        if chunk.first != buffer.received and not chunk.failed:
             return False
         if chunk.routes is not None:
             _note_text(buffer, chunk)

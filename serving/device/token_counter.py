@@ -25,7 +25,7 @@ class TokenCounter:
         self._batch, self._had = batch, 0
         self._fresh, self._left = 0 in batch.released, min(batch.remaining)
 
-    def push(self, chunks: list[Chunk]) -> list[Chunk]:
+    def push(self, chunks: list[Chunk], source: int = 0) -> list[Chunk]:
         """Ignore the chunks: no source sends tokens in virtual time. Return none as overdue."""
         return []
 

@@ -55,8 +55,7 @@ class DeviceService:
     def push(self, source: int, chunks: list[Chunk]) -> None:
         """Take in tokens from a source, by its index."""
         if self._driver is not None:
-            self._tokens.note_source(source, chunks)
-            self._driver.push(chunks)
+            self._driver.push(chunks, source)
 
     def poke(self) -> None:
         """Tell the driver that the batch has changed."""

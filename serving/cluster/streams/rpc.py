@@ -113,14 +113,17 @@ class RpcServer:
         try:
             call = self._calls.decode(message)
             number = call.number
-            answer = Answer(number, self._raw(self._methods[call.method](call.arguments)))
+            value = self._methods[call.method](call.arguments)
+            if number == ONE_WAY:
+                return
+            answer = Answer(number, self._raw(value))
         except Exception as error:
             if number == ONE_WAY:
                 drop(DroppedMessages(1, f"{type(error).__name__}: {error}"))
+                return
             why = str(error) if isinstance(error, StateLost) else traceback.format_exc()
             answer = Answer(number, self._raw(None), why, isinstance(error, StateLost))
-        if number != ONE_WAY:
-            caller.send(self._encoder.encode(answer))
+        caller.send(self._encoder.encode(answer))
 
     def _raw(self, value: Any) -> msgspec.Raw:
         return msgspec.Raw(self._encoder.encode(value))

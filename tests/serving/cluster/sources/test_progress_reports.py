@@ -49,8 +49,7 @@ def pushed(tokens: TokenBuffer, id: str, source: int, count: int, first: int = 0
     chunks = [Chunk(id, i, [i]) for i in range(first, first + count)]
     if not first:
         tokens.open(id)
-    tokens.note_source(source, chunks)
-    tokens.push(chunks)
+    tokens.push(chunks, source)
     tokens.take({id: count})
 
 
@@ -95,9 +94,7 @@ def test_what_is_made_elsewhere_is_reported_there() -> None:
     tokens = TokenBuffer()
     tokens.open("a")
     for source, first in ((0, 0), (1, 1)):
-        chunks = [Chunk("a", first, [7])]
-        tokens.note_source(source, chunks)
-        tokens.push(chunks)
+        tokens.push([Chunk("a", first, [7])], source)
     assert tokens.taken() == {1: {"a": 0}}
 
 
