@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ ENDED = Release(0, 0.0, [], unknown=["the last"])
 
 
 @pytest.fixture(scope="module", autouse=True)
-def one_node() -> None:
+def one_node() -> Iterator[None]:
     """Say that all is on one node: no Ray is needed to tell."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sockets, "this_node", lambda: "here")
