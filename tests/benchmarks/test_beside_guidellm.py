@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from serving.bench.command import INSTANT, STREAM_TOKENS
-from serving.bench.cpu_times import CLIENT, EDGE, cpu_times
+from serving.bench.cpu_times import CLIENT, EDGE, cpu_times, seconds
 from serving.bench.live import MICRO, SETTLED_S, Streams
 from serving.bench.servers import Servers, load, stand_still
 from serving.process.server_process import ServerProcess
@@ -76,11 +76,6 @@ def answers(url: str) -> bool:
     with suppress(httpx.HTTPError):
         return httpx.get(f"{url}/v1/models").status_code == HTTPStatus.OK
     return False
-
-
-def seconds(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return float(times.user + times.system)
 
 
 def measured(url: str, streams: int, tokens: int, spent: Spent, itl_ms: float, speed: float = 1.0) -> Seen:
